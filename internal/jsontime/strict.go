@@ -1,0 +1,120 @@
+package jsontime
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+)
+
+// An Error is one complaint about one place in a JSON document.
+type Error struct {
+	Path string // such as rules[2].openFor; "" is the document itself
+	Err  error
+}
+
+func (e *Error) Error() string {
+	if e.Path == "" {
+		return e.Err.Error()
+	}
+	return e.Path + ": " + e.Err.Error()
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Strict decodes data, one JSON document, into what into points to. Absent keys
+// keep what was there, as with encoding/json. Beyond it, Strict refuses unknown
+// keys, keys that stand twice in one object, and anything after the document.
+//
+// All complaints are joined, each an *Error with the path of its key, also
+// where a nested type decodes itself with Strict. After an error what into
+// points to may be half filled.
+func Strict(data []byte, into any) error {
+	if errs := repeated(data); errs != nil {
+		return errors.Join(errs...)
+	}
+	err := decode(data, into)
+	if err == nil {
+		return nil
+	}
+	if !json.Valid(data) {
+		return &Error{Err: syntax(data, err)}
+	}
+	t := reflect.TypeOf(into)
+	if t == nil || t.Kind() != reflect.Pointer {
+		return err
+	}
+	f := finder{into: t.Elem()}
+	f.find(data, "", func(value string) string { return value }, err)
+	return errors.Join(f.found...)
+}
+
+// decode is encoding/json without unknown keys and without a second document.
+func decode(data []byte, into any) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		return err
+	}
+	end := dec.InputOffset()
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("unexpected %s after the document", brief(bytes.TrimSpace(data[end:])))
+	}
+	return nil
+}
+
+// syntax says where a document stops being JSON.
+func syntax(data []byte, err error) error {
+	var bad *json.SyntaxError
+	switch {
+	case len(bytes.TrimSpace(data)) == 0:
+		return errors.New("the document is empty")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("the document ends too early")
+	case errors.As(err, &bad):
+		before := data[:min(max(bad.Offset-1, 0), int64(len(data)))]
+		line := bytes.Count(before, []byte("\n")) + 1
+		column := len(before) - bytes.LastIndexByte(before, '\n')
+		return fmt.Errorf("line %d, column %d: %w", line, column, err)
+	}
+	return err
+}
+
+// reason is what is wrong with the value at path, in the words of a document
+// rather than of Go.
+func reason(value []byte, path string, err error) error {
+	var inner *Error // of a type within that decodes itself with Strict
+	if errors.As(err, &inner) && strings.HasSuffix(path, inner.Path) {
+		return inner.Err
+	}
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return fmt.Errorf("%s is not %s", brief(value), wanted(wrong.Type))
+	}
+	if strings.HasPrefix(err.Error(), "json: unknown field") {
+		return errors.New("unknown key")
+	}
+	return err
+}
+
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return "an integer that fits " + t.Kind().String()
+	case reflect.Float32, reflect.Float64:
+		return "a number that fits " + t.Kind().String()
+	case reflect.String:
+		return "text in quotes"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	}
+	return "a " + t.String()
+}
