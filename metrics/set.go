@@ -2,20 +2,11 @@ package metrics
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"unicode/utf8"
-)
-
-var (
-	// ErrName is what Add returns, wrapped, for a name that is empty, taken, or no
-	// valid UTF-8.
-	ErrName = errors.New("metrics: bad name")
-	// ErrSource is what Add returns, wrapped, for a nil Source.
-	ErrSource = errors.New("metrics: no source")
 )
 
 // A Set is what exporters, dashboards and reports read: all guards of a process,
@@ -40,21 +31,21 @@ type entry struct {
 	source Source
 }
 
-// Add lists src under name, which is not empty, valid UTF-8, and not in use.
+// Add lists src under name, which must be valid UTF-8, not empty, and not taken.
 func (s *Set) Add(name string, src Source) error {
 	switch {
 	case name == "":
-		return fmt.Errorf("%w: %q is empty", ErrName, name)
+		return fmt.Errorf("metrics: name %q is empty", name)
 	case !utf8.ValidString(name):
-		return fmt.Errorf("%w: %q is not valid UTF-8", ErrName, name)
+		return fmt.Errorf("metrics: name %q is not valid UTF-8", name)
 	case src == nil:
-		return fmt.Errorf("%w: that of %q is nil", ErrSource, name)
+		return fmt.Errorf("metrics: source of %q is nil", name)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i, taken := s.find(name)
 	if taken {
-		return fmt.Errorf("%w: %q is in use", ErrName, name)
+		return fmt.Errorf("metrics: name %q is taken", name)
 	}
 	s.entries = slices.Insert(s.entries, i, entry{name, src})
 	return nil

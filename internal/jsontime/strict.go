@@ -2,6 +2,7 @@ package jsontime
 
 import (
 	"bytes"
+	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -100,7 +101,11 @@ func reason(value []byte, path string, err error) error {
 	return err
 }
 
+// wanted is what encoding/json takes for a t.
 func wanted(t reflect.Type) string {
+	if reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
+		return "text in quotes"
+	}
 	switch t.Kind() {
 	case reflect.Bool:
 		return "true or false"

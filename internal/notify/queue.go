@@ -54,10 +54,12 @@ func (q *Queue[T]) Push(v T) {
 // onPanic calls runtime.Goexit, the rest is delivered before the goroutine ends.
 func (q *Queue[T]) Deliver(f func(T), onPanic func(recovered any)) {
 	q.mu.Lock()
-	leave := q.busy || q.waiting == 0
-	q.busy = q.busy || !leave
+	ours := !q.busy && q.waiting > 0
+	if ours {
+		q.busy = true
+	}
 	q.mu.Unlock()
-	if !leave {
+	if ours {
 		q.drain(f, onPanic)
 	}
 }
