@@ -1,0 +1,23 @@
+FUZZTIME ?= 30s
+
+.PHONY: all
+all: ## build, vet and test everything quickly (the default)
+	go build work
+	go vet work
+	go test -short work
+
+.PHONY: ci
+ci: ## what CI runs, with the race detector three times over
+	RACE_COUNT=3 .ci/run
+
+.PHONY: fuzz
+fuzz: ## fuzz each fuzz function for FUZZTIME (30s)
+	.ci/fuzz $(FUZZTIME) 0
+
+.PHONY: bench
+bench: ## measure against other libraries and write bench/RESULTS.md
+	cd bench && GOWORK=off go run ./report
+
+.PHONY: help
+help: ## list the targets
+	@sed -nE 's/^([a-z]+): ## (.*)/\1\t\2/p' Makefile
