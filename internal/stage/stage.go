@@ -1,0 +1,51 @@
+// Package stage is how rooms that admit and settle are composed without
+// garbage: sluice.Call and sluice.Chain drive them in two steps, with one
+// reading of the clock on the way in, one on the way out, and no closure. Its
+// types keep the interface ours: a foreign Guard is run through its Do.
+package stage
+
+import "context"
+
+// A Stage admits a call and is told how it ended.
+//
+// Admit takes the time it was reached. It returns a ticket, or a refusal, which
+// leaves nothing taken. Settle is called exactly once for each ticket: completed
+// is false when the call panicked or its goroutine ended, and err means nothing
+// then. ctx is the one given to Admit. Both are safe for concurrent use.
+type Stage interface {
+	Admit(ctx context.Context, now int64) (Ticket, error)
+	Settle(t Ticket, ctx context.Context, now int64, err error, completed bool)
+}
+
+// A Ticket is what one Stage gave for one call. Its size is bounded by what the
+// compiler keeps in registers: four words.
+type Ticket struct {
+	Ref   any   // what the Stage must find again: a pointer of its own, so that it costs nothing to box
+	At    int64 // when the call was admitted: later than Admit's now if the Stage waited, so waiting is never slow
+	Probe bool  // the call decides whether a half-open breaker closes
+}
+
+type (
+	probeKey  struct{}
+	bypassKey struct{}
+)
+
+// WithProbe marks ctx as that of a half-open probe.
+func WithProbe(ctx context.Context) context.Context {
+	return context.WithValue(ctx, probeKey{}, true)
+}
+
+// IsProbe reports whether WithProbe marked ctx or a parent of it.
+func IsProbe(ctx context.Context) bool {
+	return ctx.Value(probeKey{}) != nil
+}
+
+// WithBypass marks ctx as that of calls which no guard refuses or counts.
+func WithBypass(ctx context.Context) context.Context {
+	return context.WithValue(ctx, bypassKey{}, true)
+}
+
+// Bypassed reports whether WithBypass marked ctx or a parent of it.
+func Bypassed(ctx context.Context) bool {
+	return ctx.Value(bypassKey{}) != nil
+}
