@@ -1,0 +1,135 @@
+package sluice
+
+import (
+	"context"
+
+	"github.com/sluicego/sluice/internal/clock"
+	"github.com/sluicego/sluice/internal/stage"
+)
+
+// Call runs call inside g and returns its result: Do with a value. A refusal
+// returns the zero T and g's error. A nil g lets everything pass.
+//
+// Through the guards of this module, and through a Chain of them, it allocates
+// nothing of its own. A call that captures variables costs its caller the closure
+// and each variable it assigns.
+func Call[T any](ctx context.Context, g Guard, call func(context.Context) (T, error)) (T, error) {
+	if g == nil || stage.Bypassed(ctx) {
+		return call(ctx)
+	}
+	switch g := g.(type) {
+	case stage.Stage:
+		return runStage(ctx, g, call)
+	case *chain:
+		switch {
+		case len(g.steps) == 0:
+			return call(ctx)
+		case len(g.steps) == 1 && g.steps[0].guard == nil:
+			return runStages(ctx, g.steps[0].stages, call)
+		}
+	}
+	return callDo(ctx, g, call)
+}
+
+// CallOr is Call with a fallback: whatever error Call returns, be it a refusal or
+// call's own, fallback is given as the cause, and its result is returned instead.
+// A fallback that has nothing for this cause returns the cause. It runs outside
+// g, so it is neither refused nor counted, with the ctx given to CallOr.
+func CallOr[T any](ctx context.Context, g Guard, call func(context.Context) (T, error), fallback func(ctx context.Context, cause error) (T, error)) (T, error) {
+	v, err := Call(ctx, g, call)
+	if err != nil {
+		return fallback(ctx, err)
+	}
+	return v, nil
+}
+
+// Must returns v, and panics if err is not nil: for package variables and tests.
+func Must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// callDo hands call to a Guard that knows only Do. It stands apart so that only
+// calls that come here pay for v living on the heap.
+func callDo[T any](ctx context.Context, g Guard, call func(context.Context) (T, error)) (T, error) {
+	var v T
+	err := g.Do(ctx, func(ctx context.Context) (err error) {
+		v, err = call(ctx)
+		return err
+	})
+	return v, err
+}
+
+// runStage runs call inside one stage.
+func runStage[T any](ctx context.Context, s stage.Stage, call func(context.Context) (T, error)) (v T, err error) {
+	t, err := s.Admit(ctx, clock.Now())
+	if err != nil {
+		return v, err
+	}
+	completed := false
+	defer func() { s.Settle(t, ctx, clock.Now(), err, completed) }()
+	inner := ctx
+	if t.Probe {
+		inner = stage.WithProbe(ctx)
+	}
+	v, err = call(inner)
+	completed = true
+	return v, err
+}
+
+// maxStages is how many stages share one array of tickets on the stack. A longer
+// chain is cut into pieces of this size.
+const maxStages = 4
+
+// runStages runs call inside all stages, the first outermost. A refusal by one
+// settles those before it with that refusal, so they give back what they took.
+func runStages[T any](ctx context.Context, stages []stage.Stage, call func(context.Context) (T, error)) (v T, err error) {
+	var run staged
+	completed := false
+	defer func() { run.settle(ctx, err, completed) }()
+	inner, now := ctx, clock.Now()
+	for _, s := range stages {
+		var t stage.Ticket
+		if t, err = s.Admit(inner, now); err != nil {
+			completed = true
+			return v, err
+		}
+		run.took(s, t)
+		now = max(now, t.At)
+		if t.Probe {
+			inner = stage.WithProbe(inner)
+		}
+	}
+	v, err = call(inner)
+	completed = true
+	return v, err
+}
+
+// staged is what one call has taken of the stages it passed.
+type staged struct {
+	n       int
+	stages  [maxStages]stage.Stage
+	tickets [maxStages]stage.Ticket
+}
+
+func (r *staged) took(s stage.Stage, t stage.Ticket) {
+	r.stages[r.n], r.tickets[r.n] = s, t
+	r.n++
+}
+
+// settle tells every stage how the call ended, the innermost first. A panic in
+// one (its classifier is foreign code) keeps none of the others from being told.
+func (r *staged) settle(ctx context.Context, err error, completed bool) {
+	now := clock.Now()
+	defer func() {
+		if r.n > 0 {
+			r.settle(ctx, err, completed)
+		}
+	}()
+	for r.n > 0 {
+		r.n--
+		r.stages[r.n].Settle(r.tickets[r.n], ctx, now, err, completed)
+	}
+}
