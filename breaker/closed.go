@@ -1,0 +1,175 @@
+package breaker
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/sluicego/sluice"
+	"github.com/sluicego/sluice/slidingwindow"
+)
+
+// closed is what an episode in Closed counts.
+type closed struct {
+	// windows is replaced by Update when a shape changes, under Breaker.mu.
+	windows atomic.Pointer[windows]
+	// row is the number of failures with no success between. Failures raise it; a
+	// success that finds it above 0 sets it to 0.
+	row atomic.Int64
+	// gated says that a ratio is reached and only its gate is not, so successes must
+	// be judged too. Set and cleared by judge.
+	gated atomic.Bool
+	// recovering says that the ramp may not be over. Set before the episode is
+	// published, cleared by the first call that finds the ramp over.
+	recovering atomic.Bool
+	// asked counts the calls that asked for a place in the ramp.
+	asked atomic.Int64
+	// flight keeps the calls that are out, nil unless overdue ones count. Replaced by
+	// Update, under Breaker.mu.
+	flight atomic.Pointer[flight]
+}
+
+// settle counts the end of the call in seat s and does what follows from it.
+func (s *seat) settle(ctx context.Context, start, now int64, v verdict) {
+	e := s.ep
+	b := e.b
+	took := elapsed(start, now)
+	if e.state != Closed {
+		b.settleProbe(ctx, s, now, took, v)
+		return
+	}
+	if s != &e.seat {
+		e.closed.flight.Load().leave(s, start)
+	}
+	if b.cur.Load() != e {
+		b.tally.stale.Add(1)
+		return
+	}
+	switch v.outcome {
+	case sluice.Ignored:
+		b.tally.ignored.Add(1)
+	case sluice.Throttled:
+		b.tally.throttled.Add(1)
+	}
+	if (v.outcome != sluice.Ignored || v.gaveUp) && !v.unspent {
+		bad := e.closed.record(b, now, took, v)
+		if bad || e.closed.gated.Load() {
+			b.judge(ctx, e, now)
+		}
+	}
+	if v.tripFor > 0 {
+		b.tripFor(ctx, e, now, v.tripFor)
+	}
+}
+
+// record counts the call in every window and reports whether it was bad for one.
+func (c *closed) record(b *Breaker, now, took int64, v verdict) (bad bool) {
+	var what slidingwindow.Event
+	switch {
+	case v.outcome == sluice.Failure:
+		what = slidingwindow.Failed
+		c.row.Add(1)
+	case v.outcome == sluice.Success:
+		if c.row.Load() != 0 {
+			c.row.Store(0)
+		}
+	case v.gaveUp:
+		what = slidingwindow.NoVerdict
+	}
+	ws := *c.windows.Load()
+	for i := range ws {
+		w := &ws[i]
+		event := what
+		if w.limit > 0 && took > w.limit {
+			event |= slidingwindow.Slow
+		}
+		if w.counts != nil {
+			w.counts.RecordAt(now, event)
+		} else {
+			w.ring.Record(event)
+			if i == 0 {
+				b.totals.Record(event)
+			}
+		}
+		bad = bad || event&(slidingwindow.Failed|slidingwindow.Slow) != 0
+	}
+	return bad
+}
+
+// judge trips the breaker if a rule says so. When several do, the one that opens
+// for longest is the cause.
+func (b *Breaker) judge(ctx context.Context, e *episode, now int64) {
+	p := b.plan.Load()
+	rule, cause, gated := b.reached(p, e, now)
+	if rule < 0 && !gated && e.closed.gated.Load() {
+		// Whoever sets the flag has counted its call before. So look again after
+		// clearing it: either this sees that call, or the flag is set after.
+		e.closed.gated.Store(false)
+		rule, cause, gated = b.reached(p, e, now)
+	}
+	if gated {
+		e.closed.gated.Store(true)
+	}
+	if rule < 0 {
+		return
+	}
+	kind := p.config.Rules[rule].Kind
+	b.change(ctx, e, b.newOpen(p, now, cause, rule, kind, e.levelAt(p, now, p.openFor(rule, kind))))
+}
+
+// reached returns the rule that has been reached, -1 if none has, and whether a
+// gate alone holds one back.
+func (b *Breaker) reached(p *plan, e *episode, now int64) (rule int, cause Cause, gated bool) {
+	rule = -1
+	ws := *e.closed.windows.Load()
+	for i, r := range p.config.Rules {
+		bad, total, ok := e.measure(p, ws, r, now)
+		if !ok {
+			continue
+		}
+		if r.isRatio() {
+			if total == 0 || bad*million < p.ppm[i]*total || !significant(bad, total, r.Ratio, p.config.Confidence) {
+				continue
+			}
+			if total < int64(p.config.gate(r)) {
+				gated = true
+				continue
+			}
+		} else if bad < int64(r.Count) {
+			continue
+		}
+		if rule < 0 || p.openFor(i, r.Kind) > p.openFor(rule, p.config.Rules[rule].Kind) {
+			rule, cause = i, Cause{Reason: RuleTripped, Rule: r, Bad: bad, Total: total}
+		}
+	}
+	return rule, cause, gated
+}
+
+// measure returns what r looks at: bad of total calls. ok is false in the moment
+// in which Update has changed the rules but not yet the windows.
+func (e *episode) measure(p *plan, ws windows, r Rule, now int64) (bad, total int64, ok bool) {
+	if r.Kind == ConsecutiveFailures {
+		row := e.closed.row.Load()
+		return row, row, true
+	}
+	w := ws.find(specFor(p.config, r))
+	if w == nil {
+		return 0, 0, false
+	}
+	s := w.sum(now)
+	if r.Kind != SlowCallRatio {
+		return s.Failures, s.Total, true
+	}
+	overdue := e.closed.flight.Load().overdue(now, int64(r.SlowerThan), w)
+	return s.Slow + s.GaveUp + overdue, s.Total + s.GaveUp + overdue, true
+}
+
+// change moves from e to next and tells the listeners; it does nothing if e has
+// ended.
+func (b *Breaker) change(ctx context.Context, e, next *episode) {
+	b.mu.Lock()
+	moved := b.move(ctx, e, next)
+	b.mu.Unlock()
+	if moved {
+		b.deliver()
+	}
+}

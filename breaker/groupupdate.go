@@ -1,0 +1,59 @@
+package breaker
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Update changes the configuration of every breaker, those to come too, as
+// Breaker.Update does; overrides stay on top of it. If c, or c under an override,
+// does not validate, it returns the complaints and changes nothing.
+func (g *Group) Update(c Config) error {
+	if g == nil {
+		return c.Validate()
+	}
+	if err := g.checkUpdate(c); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	p := newPlan(c.Clone())
+	g.plan = p
+	g.mu.Unlock()
+	for g.spread(p) {
+		// Another Update came in between, and may have reached a breaker before this
+		// one did: go on with the newest.
+		g.mu.Lock()
+		p = g.plan
+		g.mu.Unlock()
+	}
+	return nil
+}
+
+// checkUpdate returns all that is wrong with c, by itself and under each override.
+func (g *Group) checkUpdate(c Config) error {
+	errs := []error{c.Validate()}
+	for _, key := range g.keys {
+		if _, _, err := overridden(c, g.hooks, g.overrides[key]); err != nil {
+			errs = append(errs, fmt.Errorf("breaker: override of %q: %w", key, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// spread gives every breaker that lives the configuration of p, and reports
+// whether the group has got another one meanwhile.
+func (g *Group) spread(p *plan) (again bool) {
+	errs := []error{g.overflow.Update(p.config)}
+	for _, m := range g.list() {
+		if b := m.alive(); b != nil {
+			own, _, _ := overridden(p.config, g.hooks, g.overrides[m.key])
+			errs = append(errs, b.Update(own))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		panic(err) // checkUpdate has validated the very same
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.plan != p
+}

@@ -1,0 +1,62 @@
+package breaker
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/sluicego/sluice/internal/clock"
+)
+
+// group is the key under which every attribute of a record stands.
+const group = "sluice"
+
+func logChange(l *slog.Logger, e Event) {
+	level := slog.LevelInfo
+	if e.To == Open {
+		level = slog.LevelWarn
+	}
+	if !l.Enabled(e.Ctx, level) {
+		return
+	}
+	attrs := []any{
+		slog.String("resource", e.Name), slog.String("from", e.From.String()), slog.String("to", e.To.String()),
+		slog.String("cause", e.Cause.Reason.String()), slog.String("why", e.Cause.String()),
+		slog.Int64("bad", e.Cause.Bad), slog.Int64("requests", e.Cause.Total),
+	}
+	if e.To == Open {
+		attrs = append(attrs, slog.Duration("open_for", e.OpenFor), slog.Time("retry_at", e.Time.Add(e.OpenFor)))
+	}
+	l.LogAttrs(e.Ctx, level, "breaker: state changed", slog.Group(group, attrs...))
+}
+
+func (b *Breaker) logForced(mode Mode, ttl time.Duration) {
+	if l := b.hooks.logger; l != nil {
+		l.LogAttrs(context.Background(), slog.LevelWarn, "breaker: override",
+			slog.Group(group, slog.String("resource", b.name), slog.String("mode", mode.String()), slog.Duration("ttl", ttl)))
+	}
+}
+
+func (b *Breaker) logUpdate(err error) {
+	l := b.hooks.logger
+	if l == nil {
+		return
+	}
+	name := slog.String("resource", b.name)
+	if err != nil {
+		l.LogAttrs(context.Background(), slog.LevelError, "breaker: configuration rejected", slog.Group(group, name, slog.String("error", err.Error())))
+		return
+	}
+	l.LogAttrs(context.Background(), slog.LevelInfo, "breaker: configuration changed", slog.Group(group, name))
+}
+
+// logRefused logs one refused call a second. Which one is left to chance.
+func (b *Breaker) logRefused(ctx context.Context, refusal *OpenError, now int64) {
+	next := b.tally.nextLog.Load()
+	if now < next || !b.hooks.logger.Enabled(ctx, slog.LevelDebug) ||
+		!b.tally.nextLog.CompareAndSwap(next, clock.After(now, time.Second)) {
+		return
+	}
+	b.hooks.logger.LogAttrs(ctx, slog.LevelDebug, "breaker: refused",
+		slog.Group(group, slog.String("resource", b.name), slog.String("reason", refusal.reason)))
+}

@@ -1,0 +1,71 @@
+package breaker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+)
+
+// settings is what the options fill in.
+type settings struct {
+	Config
+	ownRules bool // a rule option has replaced the rules that were there before
+	hooks    hooks
+	errs     []error
+	group    *groupSettings // nil until a group option is used
+}
+
+// hooks are the foreign code that a breaker calls. They are no part of a Config,
+// and stay as they are for the life of the breaker.
+type hooks struct {
+	classify  func(ctx context.Context, err error) Verdict
+	successes []error
+	budget    ProbeBudget
+	onChange  []func(Event)
+	logger    *slog.Logger
+}
+
+func newSettings() *settings { return &settings{Config: DefaultConfig()} }
+
+// apply runs the options of one list. Rules that one of them gives replace those
+// from before the list.
+func (s *settings) apply(opts []Option) {
+	s.ownRules = false
+	for i, o := range opts {
+		if o == nil {
+			s.errs = append(s.errs, fmt.Errorf("breaker: option %d is nil", i))
+			continue
+		}
+		o(s)
+	}
+}
+
+// check returns all that is wrong.
+func (s *settings) check() error { return errors.Join(append(s.errs, s.Validate())...) }
+
+// listening reports whether anybody wants events.
+func (h *hooks) listening() bool { return len(h.onChange) > 0 || h.logger != nil }
+
+// tell gives one event to the logger and to every listener. A panic in one does
+// not keep it from the others.
+func (h *hooks) tell(e Event) {
+	if h.logger != nil {
+		logChange(h.logger, e)
+	}
+	h.tellFrom(0, e)
+}
+
+func (h *hooks) tellFrom(i int, e Event) {
+	if i < len(h.onChange) {
+		defer h.tellFrom(i+1, e)
+		h.onChange[i](e)
+	}
+}
+
+// panicked is told of a listener's panic, which ends there.
+func (h *hooks) panicked(recovered any) {
+	if h.logger != nil {
+		h.logger.LogAttrs(context.Background(), slog.LevelError, "breaker: a listener panicked", slog.Any("panic", recovered))
+	}
+}

@@ -1,0 +1,234 @@
+package breaker
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicego/sluice"
+	"github.com/sluicego/sluice/internal/clock"
+	"github.com/sluicego/sluice/slidingwindow"
+)
+
+// trial is the book of the probes of an episode in HalfOpen: which are out, how
+// those of the current stage ended. Breaker.mu guards it, except for busyUntil.
+type trial struct {
+	// busyUntil is the time before which no probe can be given, so that those who
+	// ask need no lock. Written by reckon, under Breaker.mu.
+	busyUntil atomic.Int64
+
+	stage, size int
+	good, bad   int
+	out         []*seat // in the order in which they were given
+	notBefore   int64   // no probe goes before, because the last one was throttled or the budget said no
+}
+
+// budgetPause is how long a breaker waits before it asks a budget again that has
+// said no.
+const budgetPause = time.Millisecond
+
+func newTrial(p *plan) *trial { return &trial{size: p.config.Probes[0]} }
+
+// enterTrial gives a call the seat of a probe, or none. ended says that e is not
+// the current episode any more.
+func (b *Breaker) enterTrial(ctx context.Context, e *episode, p *plan, now int64) (s *seat, ended bool) {
+	t := e.trial
+	if now < t.busyUntil.Load() {
+		return nil, false
+	}
+	b.mu.Lock()
+	if b.cur.Load() != e {
+		b.mu.Unlock()
+		return nil, true
+	}
+	lost := t.writeOff(now)
+	if len(lost) > 0 {
+		b.decide(ctx, e, p, now, ProbeLost)
+	}
+	if ended = b.cur.Load() != e; !ended {
+		s = t.give(e, now, p.lease)
+	}
+	b.mu.Unlock()
+	b.tally.lost.Add(int64(len(lost)))
+	for _, l := range lost {
+		b.settleBudget(l.fence, sluice.Failure)
+	}
+	if ended {
+		b.deliver()
+		return nil, true
+	}
+	if s != nil && b.hooks.budget != nil && !b.takeBudget(s, p, now) {
+		return nil, false
+	}
+	return s, false
+}
+
+// settleProbe counts the end of a probe.
+func (b *Breaker) settleProbe(ctx context.Context, s *seat, now, took int64, v verdict) {
+	e, p := s.ep, b.plan.Load()
+	slow := p.slowLimit > 0 && took > p.slowLimit && !v.unspent
+	end := v.outcome
+	switch {
+	case v.unfinished, slow && (end != sluice.Ignored || v.gaveUp):
+		end = sluice.Failure
+	case end == sluice.Failure && !p.errorRule:
+		end = sluice.Success // good for every rule there is
+	}
+	b.mu.Lock()
+	stale := b.cur.Load() != e || !s.out
+	if !stale {
+		e.trial.end(s, end)
+		if end == sluice.Throttled {
+			e.trial.notBefore = clock.After(now, b.throttledFor(e, p, v.wait))
+		}
+		if v.tripFor > 0 {
+			b.move(ctx, e, b.newOpenFor(e, now, v.tripFor))
+		} else {
+			b.decide(ctx, e, p, now, ProbeFailed)
+		}
+	}
+	b.mu.Unlock()
+	if stale {
+		b.tally.stale.Add(1)
+		end = sluice.Ignored // for the budget: this probe has decided nothing
+	} else {
+		b.tallyProbe(v, slow)
+	}
+	b.settleBudget(s.fence, end)
+	b.deliver()
+}
+
+// tallyProbe counts the end of a probe in the totals, since no window does.
+func (b *Breaker) tallyProbe(v verdict, slow bool) {
+	var what slidingwindow.Event
+	switch v.outcome {
+	case sluice.Ignored:
+		b.tally.ignored.Add(1)
+		what = slidingwindow.NoVerdict
+	case sluice.Throttled:
+		b.tally.throttled.Add(1)
+	case sluice.Failure:
+		what = slidingwindow.Failed
+	}
+	if slow {
+		what |= slidingwindow.Slow
+	}
+	b.totals.Record(what)
+}
+
+// throttledFor is how long a throttled probe keeps the next one waiting: as long
+// as the dependency asks for, within the bounds of the backoff, or one open
+// period.
+func (b *Breaker) throttledFor(e *episode, p *plan, asked time.Duration) time.Duration {
+	base := p.openFor(e.rule, e.kind)
+	if asked < 0 {
+		return p.period(base, e.level)
+	}
+	return min(asked, p.backoffMax(base))
+}
+
+// decide goes on from a stage whose verdict is certain. The caller holds b.mu, and
+// e is current.
+func (b *Breaker) decide(ctx context.Context, e *episode, p *plan, now int64, reason CauseReason) {
+	t := e.trial
+	cause := Cause{Reason: reason, Bad: int64(t.bad), Total: int64(t.size)}
+	switch {
+	case int64(t.bad)*million > ppm(p.config.ProbeTolerance)*int64(t.size):
+		b.move(ctx, e, b.newOpen(p, now, cause, e.rule, e.kind, e.level+1))
+	case t.good+t.bad < t.size:
+		t.reckon()
+	case t.stage+1 < len(p.config.Probes):
+		t.stage++
+		t.size, t.good, t.bad = p.config.Probes[t.stage], 0, 0
+		t.reckon()
+	default:
+		cause.Reason = ProbesPassed
+		b.move(ctx, e, b.newClosed(p, now, cause, e))
+	}
+}
+
+// give returns the seat for one more probe, nil if none may go now.
+func (t *trial) give(e *episode, now int64, lease time.Duration) *seat {
+	if t.good+t.bad+len(t.out) >= t.size || now < t.notBefore {
+		t.reckon()
+		return nil
+	}
+	s := &seat{ep: e, due: clock.After(now, lease), out: true}
+	t.out = append(t.out, s)
+	t.reckon()
+	return s
+}
+
+// end takes s back, and counts it unless it was ignored or throttled.
+func (t *trial) end(s *seat, o sluice.Outcome) {
+	s.out = false
+	t.out = slices.DeleteFunc(t.out, func(have *seat) bool { return have == s })
+	switch o {
+	case sluice.Success:
+		t.good++
+	case sluice.Failure:
+		t.bad++
+	}
+}
+
+// writeOff ends the probes whose lease is over as failed, and returns them.
+func (t *trial) writeOff(now int64) (lost []*seat) {
+	for _, s := range slices.Clone(t.out) {
+		if now >= s.due {
+			t.end(s, sluice.Failure)
+			lost = append(lost, s)
+		}
+	}
+	return lost
+}
+
+// reckon works out busyUntil after a change.
+func (t *trial) reckon() {
+	until := t.notBefore
+	if t.good+t.bad+len(t.out) >= t.size {
+		first := int64(math.MaxInt64) // a full stage with none out has been decided
+		for _, s := range t.out {
+			first = min(first, s.due)
+		}
+		until = first
+	} else if len(t.out) > 0 {
+		// A lost probe is found even while the next one has to wait.
+		until = min(until, t.out[0].due)
+	}
+	t.busyUntil.Store(until)
+}
+
+// takeBudget asks the budget for leave for the probe in s. Without it the seat
+// goes back, also if the budget panics.
+func (b *Breaker) takeBudget(s *seat, p *plan, now int64) (ok bool) {
+	var fence uint64
+	defer func() {
+		b.mu.Lock()
+		lost := !s.out // the answer took longer than the lease
+		switch {
+		case ok && !lost:
+			s.fence = fence
+		case !lost:
+			t := s.ep.trial
+			t.end(s, sluice.Ignored)
+			t.notBefore = max(t.notBefore, clock.After(now, budgetPause))
+			t.reckon()
+		}
+		b.mu.Unlock()
+		if ok && lost {
+			b.settleBudget(fence, sluice.Ignored)
+			ok = false
+		}
+	}()
+	fence, ok = b.hooks.budget.Take(b.name, p.lease)
+	return ok
+}
+
+// settleBudget tells the budget how a probe ended.
+func (b *Breaker) settleBudget(fence uint64, o sluice.Outcome) {
+	if b.hooks.budget != nil {
+		b.hooks.budget.Settle(b.name, fence, o)
+	}
+}

@@ -1,0 +1,80 @@
+package breaker
+
+import (
+	"github.com/sluicego/sluice/internal/clock"
+)
+
+// Config returns a copy of what the breaker decides on.
+func (b *Breaker) Config() Config {
+	if b == nil {
+		return Config{}
+	}
+	return b.plan.Load().config.Clone()
+}
+
+// Update changes what the breaker decides on, and keeps state, counts, deadlines
+// and permits. A shorter open time applies at once, a longer one from the next
+// trip; thresholds apply from the next call that is judged. A window whose shape
+// changes begins empty. An equal Config changes nothing; one that does not
+// validate is returned as an error and changes nothing. c is copied.
+func (b *Breaker) Update(c Config) error { return b.update(clock.Now(), c) }
+
+func (b *Breaker) update(now int64, c Config) error {
+	if err := c.Validate(); err != nil {
+		if b != nil {
+			b.logUpdate(err)
+		}
+		return err
+	}
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	old := b.plan.Load()
+	changed := !old.config.Equal(c)
+	if changed {
+		p := old.withConfig(c.Clone())
+		b.plan.Store(p)
+		switch e := b.cur.Load(); e.state {
+		case Closed:
+			b.reshape(e, p)
+		case Open:
+			e.bringForward(p)
+		}
+	}
+	b.mu.Unlock()
+	if changed {
+		b.logUpdate(nil)
+	}
+	return nil
+}
+
+// reshape gives e, in Closed, the windows that p wants. Those that are as before
+// stay. The caller holds b.mu.
+func (b *Breaker) reshape(e *episode, p *plan) {
+	have := e.closed.windows.Load()
+	want := b.newWindows(p.windows, *have)
+	e.closed.windows.Store(&want)
+	if want[0].counts != (*have)[0].counts {
+		have.retire()
+	}
+	switch f := e.closed.flight.Load(); {
+	case !p.config.InFlightSlow:
+		e.closed.flight.Store(nil)
+	case f == nil || !f.fits(p):
+		e.closed.flight.Store(newFlight(p, e))
+	}
+}
+
+// bringForward moves the deadline of e, in Open, to where p would have set it, if
+// that is sooner. The caller holds b.mu.
+func (e *episode) bringForward(p *plan) {
+	if e.open.fixed {
+		return
+	}
+	base := p.openFor(e.rule, e.kind)
+	until := stretched(e.began, p.period(base, min(e.level, p.topLevel(base))), e.open.stretch)
+	if until < e.open.until.Load() {
+		e.open.until.Store(until)
+	}
+}
