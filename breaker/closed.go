@@ -18,8 +18,10 @@ type closed struct {
 	// gated says that a ratio is reached and only its gate is not, so successes must
 	// be judged too. Set and cleared by judge.
 	gated atomic.Bool
-	// recovering says that the ramp may not be over. Set before the episode is
-	// published, cleared by the first call that finds the ramp over.
+	// ramped says that this stay began with a ramp, recovering that it may not be
+	// over: set before the episode is published, cleared by the first call that
+	// finds it over.
+	ramped     bool
 	recovering atomic.Bool
 	// asked counts the calls that asked for a place in the ramp.
 	asked atomic.Int64
@@ -50,14 +52,15 @@ func (s *seat) settle(ctx context.Context, start, now int64, v verdict) {
 	case sluice.Throttled:
 		b.tally.throttled.Add(1)
 	}
+	bad := false
 	if (v.outcome != sluice.Ignored || v.gaveUp) && !v.unspent {
-		bad := e.closed.record(b, now, took, v)
-		if bad || e.closed.gated.Load() {
-			b.judge(ctx, e, now)
-		}
+		bad = e.closed.record(b, now, took, v)
 	}
-	if v.tripFor > 0 {
-		b.tripFor(ctx, e, now, v.tripFor)
+	switch {
+	case v.tripFor > 0:
+		b.change(ctx, e, b.newOpenFor(e, now, v.tripFor))
+	case bad || e.closed.gated.Load():
+		b.judge(ctx, e, now)
 	}
 }
 

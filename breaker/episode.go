@@ -19,6 +19,7 @@ type episode struct {
 	state      State
 	generation uint64
 	began      int64
+	since      time.Time // began, by the wall clock as it was then
 	cause      Cause
 	refusal    OpenError // what this episode answers to calls that it does not admit
 
@@ -69,7 +70,10 @@ func (b *Breaker) move(ctx context.Context, from, next *episode) bool {
 	if b.cur.Load() != from {
 		return false
 	}
-	next.generation = from.generation + 1
+	next.generation = from.generation
+	if from.state != next.state {
+		next.generation++
+	}
 	b.cur.Store(next)
 	b.tally.moved(from, next)
 	if next.state == Open {
@@ -79,7 +83,7 @@ func (b *Breaker) move(ctx context.Context, from, next *episode) bool {
 		from.closed.windows.Load().retire()
 	}
 	if from.state != next.state && b.hooks.listening() {
-		e := Event{Name: b.name, From: from.state, To: next.state, Generation: next.generation, Cause: next.cause, Time: clock.Wall(next.began), Ctx: ctx}
+		e := Event{Name: b.name, From: from.state, To: next.state, Generation: next.generation, Cause: next.cause, Time: next.since, Ctx: ctx}
 		if next.open != nil {
 			e.OpenFor = time.Duration(next.open.until.Load() - next.began)
 		}
@@ -101,6 +105,7 @@ func (b *Breaker) newClosed(p *plan, now int64, cause Cause, from *episode) *epi
 	e.rule = -1
 	if from != nil {
 		e.level, e.steady = from.level, from.steady
+		e.closed.ramped = p.ramp > 0
 		e.closed.recovering.Store(p.ramp > 0)
 	}
 	return e
@@ -138,7 +143,7 @@ func (b *Breaker) newHalfOpen(p *plan, now int64, from *episode) *episode {
 }
 
 func (b *Breaker) newEpisode(s State, now int64, cause Cause, reason string) *episode {
-	e := &episode{b: b, state: s, began: now, cause: cause}
+	e := &episode{b: b, state: s, began: now, since: clock.Wall(now), cause: cause}
 	e.seat.ep = e
 	e.refusal = OpenError{name: b.name, reason: reason, cause: cause}
 	return e

@@ -12,7 +12,7 @@ type Event struct {
 	Name string
 	// From and To differ; an event's From is the To of the one before it.
 	From, To State
-	// Generation numbers the stays in a state, from 1, upwards; it is that of To.
+	// Generation is 1 for a new breaker and goes up by one with each event.
 	Generation uint64
 	Cause      Cause
 	// OpenFor is how long the breaker stays open, if To is Open.

@@ -105,8 +105,7 @@ func (b *Breaker) snapshot(now int64) Snapshot {
 	e := b.cur.Load()
 	s.Probe = e.probeSnapshot(p)
 	b.mu.Unlock()
-	s.State, s.Generation, s.Cause = e.state, e.generation, e.cause
-	s.Since = clock.Wall(e.began)
+	s.State, s.Generation, s.Cause, s.Since = e.state, e.generation, e.cause, e.since
 	switch e.state {
 	case Closed:
 		s.Share = e.shareAt(p, now)
@@ -114,7 +113,8 @@ func (b *Breaker) snapshot(now int64) Snapshot {
 		s.Reason = b.reasonClosed(e, p, now)
 	case Open:
 		until := e.open.until.Load()
-		s.RetryAt, s.OpenFor, s.Reason = clock.Wall(until), time.Duration(until-e.began), e.cause.String()
+		s.OpenFor, s.Reason = time.Duration(until-e.began), e.cause.String()
+		s.RetryAt = e.since.Add(s.OpenFor)
 		if now >= until {
 			s.State, s.Reason = HalfOpen, Cause{Reason: DeadlinePassed}.String()
 		}
