@@ -55,12 +55,13 @@ func TestPackageDocs(t *testing.T) {
 		}
 		assert.Containsf(t, homes, path.Base(doc.path), "%s: the package comment belongs into doc.go", doc.path)
 
-		begin := "Package " + name + " "
+		begin := []string{"Package " + name + " "}
 		if name == "main" {
-			begin = "Command " + path.Base(pkg) + " "
+			begin = []string{"Command " + path.Base(pkg) + " ", "The " + path.Base(pkg) + " "}
 		}
 		text := doc.file.Doc.Text()
-		assert.Truef(t, strings.HasPrefix(text, begin), "%s: the package comment must begin with %q; it begins with %.40q", doc.path, begin, text)
+		starts := func(prefix string) bool { return strings.HasPrefix(text, prefix) }
+		assert.Truef(t, slices.ContainsFunc(begin, starts), "%s: the package comment must begin with one of %q; it begins with %.40q", doc.path, begin, text)
 	}
 }
 
