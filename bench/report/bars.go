@@ -1,0 +1,148 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// The machine that the bars were set on: ns of one reading of the clock and of
+// one atomic addition that nobody else wants.
+const (
+	refClock  = 24
+	refAtomic = 5
+)
+
+var (
+	clock  = of("Floor/clock/serial", "ns/op")
+	atomic = of("Floor/atomic/serial", "ns/op")
+)
+
+// reads says how often an operation of ours reads the clock, which is most of
+// what it costs.
+var reads = map[string]float64{
+	"BreakerClosed/sluice":                2,
+	"BreakerClosed/sluice-do":             2,
+	"BreakerClosed/sluice-errors-only":    1,
+	"BreakerClosed/sluice-errors-only-do": 1,
+	"BreakerOpen/sluice":                  1,
+	"BreakerFailing/sluice":               2,
+	"BreakerFailing/sluice-errors-only":   1,
+	"Call/sluice-call":                    2,
+	"Call/sluice-chain3":                  2,
+	"WindowRecord/sluice-counts":          1,
+	"WindowRecord/sluice-leaparray":       1,
+	"WindowRecord/sluice-ring":            0,
+}
+
+// A pace is a bar for one goroutine: at most so many ns on the reference machine.
+type pace struct {
+	what, bench string
+	ns          float64
+}
+
+var paces = []pace{
+	{"closed, three rules: Allow + Done", "BreakerClosed/sluice", 62},
+	{"closed, three rules: Do", "BreakerClosed/sluice-do", 65},
+	{"closed, error rules only: Allow + Done", "BreakerClosed/sluice-errors-only", 37},
+	{"closed, error rules only: Do", "BreakerClosed/sluice-errors-only-do", 39},
+	{"open: a call refused and counted", "BreakerOpen/sluice", 32},
+	{"a failing call, classified and judged", "BreakerFailing/sluice", 100},
+	{"`Call` through a Guard", "Call/sluice-call", 69},
+	{"`Call` through a chain of three", "Call/sluice-chain3", 95},
+}
+
+// A limit is a bar on a plain number, which does not depend on the machine.
+type limit struct {
+	what string
+	measured
+	most float64
+}
+
+// measured is a figure and where it stands.
+type measured struct {
+	bench string
+	figure
+}
+
+// twice is the ns of two goroutines over those of one. 0.5 is two that do not
+// disturb each other, 1 is two that take turns.
+func twice(bench string) measured {
+	return measured{bench, of(bench+"/parallel", "ns/op").over(of(bench+"/serial", "ns/op"))}
+}
+
+func allocs(bench string) measured { return measured{bench, of(bench+"/serial", "allocs/op")} }
+
+func idle(bench, unit string) measured { return measured{bench, of(bench, unit)} }
+
+var contended = []limit{
+	{"closed, three rules: Allow + Done", twice("BreakerClosed/sluice"), 0.65},
+	{"closed, three rules: Do", twice("BreakerClosed/sluice-do"), 0.65},
+	{"closed, error rules only: Allow + Done", twice("BreakerClosed/sluice-errors-only"), 0.65},
+	{"closed, error rules only: Do", twice("BreakerClosed/sluice-errors-only-do"), 0.65},
+	{"open: a call refused and counted", twice("BreakerOpen/sluice"), 0.55},
+}
+
+var space = []limit{
+	{"allocations, closed, three rules: Allow + Done", allocs("BreakerClosed/sluice"), 0},
+	{"allocations, closed, three rules: Do", allocs("BreakerClosed/sluice-do"), 0},
+	{"allocations, closed, error rules only: Allow + Done", allocs("BreakerClosed/sluice-errors-only"), 0},
+	{"allocations, closed, error rules only: Do", allocs("BreakerClosed/sluice-errors-only-do"), 0},
+	{"allocations, open: a call refused", allocs("BreakerOpen/sluice"), 0},
+	{"allocations, `Call` through a Guard", allocs("Call/sluice-call"), 0},
+	{"allocations, `Call` through a chain of three", allocs("Call/sluice-chain3"), 0},
+	{"10 000 idle breakers: MiB", idle("IdleBreakers/sluice", "MiB"), 9},
+	{"10 000 idle breakers: goroutines", idle("IdleBreakers/sluice", "goroutines"), 0},
+	{"an idle `Counts` of 10 buckets: bytes", idle("IdleWindow/sluice-counts", "B/window"), 400},
+}
+
+// scale is how much slower than the reference machine this one does what is no
+// reading of the clock: by its atomic addition or by its clock, whichever says
+// less, so that a slow reading of one of them flatters nobody.
+func scale(r round) (float64, bool) {
+	c, okc := clock(r)
+	a, oka := atomic(r)
+	return min(c/refClock, a/refAtomic), okc && oka
+}
+
+// rest is what the bar leaves beside the readings of the clock.
+func (p pace) rest() float64 { return p.ns - refClock*reads[p.bench] }
+
+// here is the bar on this machine, in one round.
+func (p pace) here(r round) (float64, bool) {
+	c, okc := clock(r)
+	s, oks := scale(r)
+	return reads[p.bench]*c + p.rest()*s, okc && oks
+}
+
+// verdict says how the shares of a bar in all rounds stand to it: by their median,
+// and in how many rounds if not in all.
+func verdict(shares spread) string {
+	if len(shares) == 0 {
+		return "not measured"
+	}
+	within := 0
+	for _, share := range shares {
+		if share <= 1 {
+			within++
+		}
+	}
+	var word strings.Builder
+	if over := shares.median() - 1; over <= 0 {
+		word.WriteString("met")
+	} else {
+		fmt.Fprintf(&word, "**not met**, %s %% over", number(100*over))
+	}
+	if within > 0 && within < len(shares) {
+		fmt.Fprintf(&word, " (within in %d of %d rounds)", within, len(shares))
+	}
+	return word.String()
+}
+
+// share is the measured figure over the limit. A limit of 0 is kept by 0 alone.
+func (l limit) share(r round) (float64, bool) {
+	v, ok := l.figure(r)
+	if l.most == 0 {
+		return 1 + v, ok
+	}
+	return v / l.most, ok
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// On the reference machine a bar is the bare one; on another its readings of the
+// clock cost what they cost there, and its rest is scaled by the floor that went
+// up less.
+func TestPace_HereIsClocksAndAScaledRest(t *testing.T) {
+	bar := pace{"", "BreakerClosed/sluice", 62}
+	require.Equal(t, 14.0, bar.rest())
+	for _, c := range []struct{ clock, atomic, scale, here float64 }{
+		{24, 5, 1, 62},
+		{48, 10, 2, 124},
+		{36, 5, 1, 86},   // only the clock is slower
+		{24, 10, 1, 62},  // only the atomic addition is
+		{12, 5, 0.5, 31}, // a faster machine has a lower bar
+		{30, 7.5, 1.25, 60 + 17.5},
+	} {
+		r := measuredAs(map[string]float64{"Floor/clock/serial": c.clock, "Floor/atomic/serial": c.atomic})
+		s, ok := scale(r)
+		require.True(t, ok)
+		assert.Equal(t, c.scale, s)
+		here, ok := bar.here(r)
+		require.True(t, ok)
+		assert.Equal(t, c.here, here)
+	}
+	_, ok := bar.here(measuredAs(map[string]float64{"Floor/clock/serial": 24}))
+	assert.False(t, ok, "without both floors there is no bar")
+}
+
+func TestVerdict(t *testing.T) {
+	for _, c := range []struct {
+		shares spread
+		want   string
+	}{
+		{nil, "not measured"},
+		{spread{0.9, 1, 1}, "met"},
+		{spread{0.9, 0.95, 1.1}, "met (within in 2 of 3 rounds)"},
+		{spread{0.9, 1.25, 1.5}, "**not met**, 25 % over (within in 1 of 3 rounds)"},
+		{spread{1.25, 1.25}, "**not met**, 25 % over"},
+	} {
+		assert.Equal(t, c.want, verdict(c.shares))
+	}
+}
+
+func TestLimit_ZeroIsKeptByZeroAlone(t *testing.T) {
+	none := limit{"", measured{"A", of("A", "ns/op")}, 0}
+	for ns, want := range map[float64]string{0: "met", 1: "**not met**, 100 % over"} {
+		assert.Equal(t, want, none.row(rounds{measuredAs(map[string]float64{"A": ns})}).Verdict)
+	}
+}
+
+// A bar whose benchmark has been renamed would be "not measured" for ever.
+func TestBars_NameBenchmarksThatExist(t *testing.T) {
+	files, err := filepath.Glob("../*_test.go")
+	require.NoError(t, err)
+	words := regexp.MustCompile(`func Benchmark(\w+)|(?:run|idle)\(b, "([^"]+)"`)
+	exists, bench := map[string]bool{}, ""
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, m := range words.FindAllStringSubmatch(string(text), -1) {
+			if m[1] != "" {
+				bench = m[1]
+				continue
+			}
+			exists[bench+"/"+m[2]] = true
+		}
+	}
+	for name := range reads {
+		assert.Contains(t, exists, name)
+	}
+	for _, bar := range paces {
+		assert.Contains(t, exists, bar.bench)
+		assert.Contains(t, reads, bar.bench)
+	}
+	for _, bar := range append(contended, space...) {
+		assert.Contains(t, exists, bar.bench)
+	}
+}
