@@ -3,8 +3,6 @@ package jsontime
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"reflect"
 	"strconv"
 )
@@ -73,41 +71,6 @@ func split(value []byte) (open, shut string, parts []part) {
 		parts = append(parts, p)
 	}
 	return open, shut, parts
-}
-
-// repeated complains of every key that stands twice in one object: encoding/json
-// would take the last one and say nothing. It stops where data is no JSON.
-func repeated(data []byte) []error {
-	var errs []error
-	dec := json.NewDecoder(bytes.NewReader(data))
-	var walk func(path string)
-	walk = func(path string) {
-		t, _ := dec.Token()
-		if t != json.Delim('{') && t != json.Delim('[') {
-			return
-		}
-		open := fmt.Sprint(t)
-		seen := map[string]bool{}
-		for i := 0; dec.More(); i++ {
-			var key string
-			if open == "{" {
-				t, err := dec.Token()
-				if err != nil {
-					return
-				}
-				key, _ = t.(string)
-			}
-			path := below(path, open, key, i)
-			if open == "{" && seen[key] {
-				errs = append(errs, &Error{Path: path, Err: errors.New("the key stands there twice")})
-			}
-			seen[key] = true
-			walk(path)
-		}
-		_, _ = dec.Token()
-	}
-	walk("")
-	return errs
 }
 
 // below is the path of one part of what stands at path: key of an object, i of a

@@ -26,23 +26,24 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Strict decodes data, one JSON document, into what into points to. Absent keys
-// keep what was there, as with encoding/json. Beyond it, Strict refuses unknown
-// keys, keys that stand twice in one object, and anything after the document.
+// Strict decodes data, one JSON document, into what into points to. As with
+// encoding/json, absent keys keep what was there, and the case of a key does not
+// matter. Unlike it, Strict refuses unknown keys, keys that stand twice in one
+// object, and anything after the document.
 //
 // All complaints are joined, each an *Error with the path of its key, also
 // where a nested type decodes itself with Strict. After an error what into
 // points to may be half filled.
 func Strict(data []byte, into any) error {
+	if !json.Valid(data) {
+		return &Error{Err: syntax(data)}
+	}
 	if errs := repeated(data); errs != nil {
 		return errors.Join(errs...)
 	}
 	err := decode(data, into)
 	if err == nil {
 		return nil
-	}
-	if !json.Valid(data) {
-		return &Error{Err: syntax(data, err)}
 	}
 	t := reflect.TypeOf(into)
 	if t == nil || t.Kind() != reflect.Pointer {
@@ -53,25 +54,23 @@ func Strict(data []byte, into any) error {
 	return errors.Join(f.found...)
 }
 
-// decode is encoding/json without unknown keys and without a second document.
+// decode is encoding/json without unknown keys. data is one document.
 func decode(data []byte, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(into); err != nil {
-		return err
-	}
-	end := dec.InputOffset()
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("unexpected %s after the document", brief(bytes.TrimSpace(data[end:])))
-	}
-	return nil
+	return dec.Decode(into)
 }
 
-// syntax says where a document stops being JSON.
-func syntax(data []byte, err error) error {
+// syntax says where data stops being a JSON document.
+func syntax(data []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	var first json.RawMessage
+	err := dec.Decode(&first)
 	var bad *json.SyntaxError
 	switch {
-	case len(bytes.TrimSpace(data)) == 0:
+	case err == nil:
+		return fmt.Errorf("unexpected %s after the document", brief(bytes.TrimSpace(data[dec.InputOffset():])))
+	case errors.Is(err, io.EOF):
 		return errors.New("the document is empty")
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("the document ends too early")

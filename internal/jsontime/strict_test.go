@@ -1,0 +1,244 @@
+package jsontime
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// level is an enum of a config.
+type level int
+
+func (l *level) UnmarshalText(text []byte) error {
+	if string(text) != "high" {
+		return fmt.Errorf("level %q is not high", text)
+	}
+	*l = 1
+	return nil
+}
+
+// step has a decoder of its own, as a rule of a breaker has.
+type step struct {
+	Share float64
+	For   time.Duration
+}
+
+type stepJSON struct {
+	Share float64  `json:"share"`
+	For   Duration `json:"for"`
+}
+
+func (s *step) UnmarshalJSON(data []byte) error {
+	in := stepJSON{Share: s.Share, For: Duration(s.For)}
+	if err := Strict(data, &in); err != nil {
+		return fmt.Errorf("step: %w", err)
+	}
+	*s = step{Share: in.Share, For: time.Duration(in.For)}
+	return nil
+}
+
+// config decodes as the package comment tells.
+type config struct {
+	Window time.Duration
+	Lease  time.Duration
+	Min    int
+	Level  level
+	Stages []int
+	Steps  []step
+	Limits map[string]uint8
+}
+
+type configJSON struct {
+	Window Duration         `json:"window"`
+	Lease  AutoDuration     `json:"lease"`
+	Min    int              `json:"min"`
+	Level  level            `json:"level"`
+	Stages []int            `json:"stages"`
+	Steps  []step           `json:"steps"`
+	Limits map[string]uint8 `json:"limits"`
+}
+
+func (c *config) UnmarshalJSON(data []byte) error {
+	in := configJSON{Window: Duration(c.Window), Lease: AutoDuration(c.Lease), Min: c.Min, Level: c.Level}
+	if err := Strict(data, &in); err != nil {
+		return err
+	}
+	c.Window, c.Lease = time.Duration(in.Window), time.Duration(in.Lease)
+	c.Min, c.Level = in.Min, in.Level
+	if in.Stages != nil {
+		c.Stages = in.Stages
+	}
+	if in.Steps != nil {
+		c.Steps = in.Steps
+	}
+	if in.Limits != nil {
+		c.Limits = in.Limits
+	}
+	return nil
+}
+
+func defaults() config {
+	return config{Window: 10 * time.Second, Lease: Auto, Min: 20, Stages: []int{1, 5, 20}, Steps: []step{{0.1, time.Minute}}}
+}
+
+func TestAbsentKeysKeepWhatWasThere(t *testing.T) {
+	c := defaults()
+	require.NoError(t, json.Unmarshal([]byte(`{"min": 5, "lease": "30s", "level": null}`), &c))
+	want := defaults()
+	want.Min, want.Lease = 5, 30*time.Second
+	assert.Equal(t, want, c)
+
+	require.NoError(t, json.Unmarshal([]byte(`{"lease": "auto"}`), &c))
+	want.Lease = Auto
+	assert.Equal(t, want, c)
+}
+
+// encoding/json writes a list into the array that is there: a copy of a Config
+// would change with the original, and an element that leaves out a key would
+// get it from the element that was there before.
+func TestListsAreReplacedWhole(t *testing.T) {
+	shared := defaults()
+	c := shared
+	require.NoError(t, json.Unmarshal([]byte(`{"stages": [7], "steps": [{"share": 0.5}]}`), &c))
+	assert.Equal(t, []int{7}, c.Stages)
+	assert.Equal(t, []step{{Share: 0.5}}, c.Steps, "its For is not the old one's")
+	assert.Equal(t, defaults(), shared)
+
+	require.NoError(t, json.Unmarshal([]byte(`{"stages": [], "steps": null}`), &c))
+	assert.Equal(t, []int{}, c.Stages, "an empty list replaces too")
+	assert.Equal(t, []step{{Share: 0.5}}, c.Steps, "null is as good as absent")
+}
+
+func TestStrictNamesTheKey(t *testing.T) {
+	const duration = `a duration in text such as "250ms", "1.5s" or "1h30m"`
+	for _, tc := range []struct{ doc, want string }{
+		{`{"windw": "1s"}`, `windw: unknown key`},
+		{`{"windw": {"min": 1}}`, `windw: unknown key`},
+		{`{"windw": 1e999}`, `windw: unknown key`},
+		{`{"min": 1e999}`, `min: 1e999 is not an integer that fits int`},
+		{`{"window": 250}`, `window: 250 is a bare number, want ` + duration},
+		{`{"lease": 5}`, `lease: 5 is a bare number, want ` + duration + `, or "auto"`},
+		{`{"min": "ten"}`, `min: "ten" is not an integer that fits int`},
+		{`{"min": 1.5}`, `min: 1.5 is not an integer that fits int`},
+		{`{"min": {"x": 1}}`, `min: {"x": 1} is not an integer that fits int`},
+		{`{"level": "low"}`, `level: level "low" is not high`},
+		{`{"level": 1}`, `level: 1 is not text in quotes`},
+		{`{"stages": 5}`, `stages: 5 is not a list`},
+		{`{"stages": [1, 5, "x"]}`, `stages[2]: "x" is not an integer that fits int`},
+		{`{"stages": {"0": 1}}`, `stages: {"0": 1} is not a list`},
+		{`{"steps": [{"share": 1}, {"shares": 1}]}`, `steps[1].shares: unknown key`},
+		{`{"steps": [{}, {"for": 30}]}`, `steps[1].for: 30 is a bare number, want ` + duration},
+		{`{"steps": [{}, 3]}`, `steps[1]: 3 is not an object`},
+		{`{"limits": {"a": 1, "b.c": 256}}`, `limits["b.c"]: 256 is not an integer that fits uint8`},
+		{`{"limits": {"": true}}`, `limits[""]: true is not an integer that fits uint8`},
+		{`{"min": 1, "min": 2}`, `min: the key stands there twice`},
+		{`{"steps": [{"for": "1s", "for": "2s"}]}`, `steps[0].for: the key stands there twice`},
+		{`[]`, `[] is not an object`},
+		{`"x"`, `"x" is not an object`},
+		{``, `the document is empty`},
+		{" \n", `the document is empty`},
+		{`{"min": 1`, `the document ends too early`},
+		{"{\n  \"min\": 1,\n}", `line 3, column 1: invalid character '}' looking for beginning of object key string`},
+		{`{"min": 1} {"min": 2}`, `unexpected {"min": 2} after the document`},
+		{`{"min": 1}]`, `unexpected ] after the document`},
+	} {
+		in := configJSON{Min: 20}
+		err := Strict([]byte(tc.doc), &in)
+		assert.EqualError(t, err, tc.want, tc.doc)
+		var complaint *Error
+		assert.ErrorAs(t, err, &complaint, tc.doc)
+	}
+}
+
+func TestStrictTellsAllComplaints(t *testing.T) {
+	var in configJSON
+	err := Strict([]byte(`{"stages": [true, 1, false], "steps": [{"for": 1, "x": 0}], "colour": 1, "min": 3}`), &in)
+	require.Error(t, err)
+	var paths []string
+	for line := range strings.Lines(err.Error()) {
+		path, _, _ := strings.Cut(line, ": ")
+		paths = append(paths, path)
+	}
+	assert.Equal(t, []string{"stages[0]", "stages[2]", "steps[0].for", "steps[0].x", "colour"}, paths)
+}
+
+func TestStrictThroughAnOuterType(t *testing.T) {
+	var outer struct {
+		Services map[string]config `json:"services"`
+	}
+	err := Strict([]byte(`{"services": {"user": {}, "order-1": {"steps": [{"for": "soon"}]}}}`), &outer)
+	assert.ErrorContains(t, err, `services.order-1.steps[0].for: "soon" is not a duration`)
+}
+
+func TestAnErrorLeavesTheConfigAlone(t *testing.T) {
+	c := defaults()
+	require.Error(t, json.Unmarshal([]byte(`{"min": 1, "stages": [2], "window": "x"}`), &c))
+	assert.Equal(t, defaults(), c)
+}
+
+// picky cannot be taken apart: without both keys it refuses to be decoded.
+type picky struct{}
+
+func (*picky) UnmarshalJSON(data []byte) error {
+	var in struct{ A, B *int }
+	if err := Strict(data, &in); err != nil {
+		return err
+	}
+	if in.A == nil || in.B == nil {
+		return errors.New("a and b go together")
+	}
+	return nil
+}
+
+func TestStrictWhereAPartMeansNothingAlone(t *testing.T) {
+	var outer struct {
+		P []picky `json:"p"`
+	}
+	assert.NoError(t, Strict([]byte(`{"p": [{"a": 1, "b": 2}]}`), &outer))
+	assert.EqualError(t, Strict([]byte(`{"p": [{"a": 1}]}`), &outer), `p[0]: a and b go together`)
+	assert.EqualError(t, Strict([]byte(`{"p": [{"a": 1, "b": true}]}`), &outer),
+		`p[0]: b: true is not an integer that fits int`)
+}
+
+func TestStrictNeedsAPointer(t *testing.T) {
+	for _, into := range []any{nil, configJSON{}, (*configJSON)(nil)} {
+		var invalid *json.InvalidUnmarshalError
+		assert.ErrorAs(t, Strict([]byte(`{}`), into), &invalid)
+	}
+}
+
+// FuzzStrict holds Strict against encoding/json, which says no to the same
+// documents apart from repeated keys, and against itself: a complaint has a
+// place, and what Strict took comes out of encoding/json alike.
+func FuzzStrict(f *testing.F) {
+	for _, seed := range []string{
+		`{"window":"1s","stages":[1,2],"steps":[{"share":0.5,"for":"1s"}]}`,
+		`{"x":1}`, `{"steps":[{"for":1}]}`, `{"min":1,"min":2}`, `[]`, `{`, `{} 1`, `null`, `{"MIN":3}`, `{"min":1e999}`,
+		`{"limits":{"\ud800":300}}`, `{"":[{"":{}}]}`, "{\"\xff\":1}",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var got, want configJSON
+		dec := json.NewDecoder(strings.NewReader(string(data)))
+		dec.DisallowUnknownFields()
+		refused := dec.Decode(&want) != nil || !json.Valid(data)
+		err := Strict(data, &got)
+		if err == nil {
+			require.False(t, refused, "%s", data)
+			require.Equal(t, want, got)
+			return
+		}
+		var complaint *Error
+		require.ErrorAs(t, err, &complaint)
+		if !refused {
+			require.ErrorContains(t, err, "the key stands there twice")
+		}
+	})
+}
