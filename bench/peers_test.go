@@ -32,14 +32,13 @@ var errDown = errors.New("down")
 
 // The calls that are made inside the guards. They capture nothing, so that no
 // closure is measured.
-
 func answer() (int, error)                    { return 42, nil }
 func fail() (int, error)                      { return 0, errDown }
 func succeedWith(context.Context) error       { return nil }
 func answerWith(context.Context) (int, error) { return 42, nil }
 
 // mostly is a dependency that fails 63 of 64 calls, beginning with one that it
-// does not: so every failure is judged by a rule that trips at all of them, and
+// does not; so every failure is judged by a rule that trips at all of them, and
 // never trips. (failsafe-go rounds to whole percents, so 199 of 200 would be all.)
 type mostly uint
 
