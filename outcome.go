@@ -102,12 +102,14 @@ func (m *mark) Unwrap() error { return m.error }
 
 // marked returns the outermost mark in err's tree that has an opinion, or 0.
 func marked(err error) Outcome {
-	var m *mark
-	for errors.As(err, &m) {
-		if m.outcome != 0 {
+	for {
+		m, ok := errors.AsType[*mark](err)
+		switch {
+		case !ok:
+			return 0
+		case m.outcome != 0:
 			return m.outcome
 		}
 		err = m.error
 	}
-	return 0
 }

@@ -55,12 +55,10 @@ func WithRetryAfter(err error, d time.Duration) error {
 // RetryAfter returns how long err asks to wait: as attached by WithRetryAfter, or
 // as a Rejection in err's tree tells. ok is false if err asks for nothing.
 func RetryAfter(err error) (d time.Duration, ok bool) {
-	var asked *retryAfter
-	if errors.As(err, &asked) {
+	if asked, ok := errors.AsType[*retryAfter](err); ok {
 		return asked.wait, true
 	}
-	var refused Rejection
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[Rejection](err); ok {
 		d = refused.RetryAfter()
 		return d, d != 0
 	}
