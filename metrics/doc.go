@@ -2,10 +2,10 @@
 // it: every guard of this module is a Source, every exporter reads a Set of
 // them, and neither knows the other.
 //
-//	breaker ─┐                         ┌─ Set.WriteText   people
-//	limiter ─┤  Source        Set      ├─ Set.String      JSON, expvar
-//	bulkhead ┼─ Collect ──▶ Add(name) ─┼─ Set.Collect     Prometheus, OpenTelemetry
-//	yours ───┘  View         Remove    └─ Set.MarshalJSON a dashboard
+//	breaker  ─┐  Source         Set        ┌─ Set.Collect      Prometheus, OpenTelemetry
+//	limiter  ─┤                            ├─ Set.WriteText    people
+//	bulkhead ─┼─ Collect  ──▶  Add(name)  ─┼─ Set.MarshalJSON  a dashboard
+//	yours    ─┘  View           Remove     └─ Set.String       expvar
 //
 // Everything is pulled. A guard counts what it needs for its own decisions, and
 // a Source reads that when it is asked; being listed in a Set costs a call

@@ -17,10 +17,10 @@ func (s Sample) fits() bool {
 // counts for itself. Both methods are safe for concurrent use, take no lock that
 // the hot path takes, and do not wait.
 type Source interface {
-	// Collect calls yield with each sample, those of one family one after another,
-	// and stops when yield returns false. The value of a Counter never goes down
-	// from one Collect to the next; Total helps with that. A Source may use one
-	// slice for the labels of all its samples.
+	// Collect calls yield with each sample, in any order, and stops when yield
+	// returns false. The value of a Counter never goes down from one Collect to the
+	// next; Total helps with that. A Source may use one slice for the labels of all
+	// its samples.
 	Collect(yield func(Sample) bool)
 
 	// View returns a snapshot that encoding/json can marshal, for people and

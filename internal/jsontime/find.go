@@ -23,6 +23,9 @@ func (f *finder) find(value []byte, path string, wrap func(string) string, err e
 	open, shut, parts := split(value)
 	if open != "" && f.decode(wrap(open+shut)) == nil { // so only a part of value can be to blame
 		for i, p := range parts {
+			if len(f.found) > most {
+				return
+			}
 			with := func(v string) string { return wrap(open + p.label + v + shut) }
 			if err := f.decode(with(string(p.value))); err != nil {
 				f.find(p.value, below(path, open, p.key, i), with, err)

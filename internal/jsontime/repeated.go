@@ -29,7 +29,7 @@ func (r *repeats) walk(path string) error {
 		return err
 	}
 	seen := map[string]bool{}
-	for i := 0; r.dec.More(); i++ {
+	for i := 0; r.dec.More() && len(r.found) <= most; i++ {
 		here := path
 		if open == json.Delim('[') {
 			here = below(path, "[", "", i)
@@ -48,6 +48,9 @@ func (r *repeats) walk(path string) error {
 		if err := r.walk(here); err != nil {
 			return err
 		}
+	}
+	if len(r.found) > most {
+		return nil // they will do
 	}
 	_, err = r.dec.Token() // the end of the list or the object
 	return err

@@ -11,9 +11,12 @@ import (
 	"strings"
 )
 
+// most is how many complaints of one document are told.
+const most = 100
+
 // An Error is one complaint about one place in a JSON document.
 type Error struct {
-	Path string // such as rules[2].openFor; "" is the document itself
+	Path string // such as rules[2].open_for; "" is the document itself
 	Err  error
 }
 
@@ -31,15 +34,15 @@ func (e *Error) Unwrap() error { return e.Err }
 // matter. Unlike it, Strict refuses unknown keys, keys that stand twice in one
 // object, and anything after the document.
 //
-// All complaints are joined, each an *Error with the path of its key, also
-// where a nested type decodes itself with Strict. After an error what into
-// points to may be half filled.
+// All complaints are joined, up to a hundred, each an *Error with the path of its
+// key, also where a nested type decodes itself with Strict. After an error what
+// into points to may be half filled.
 func Strict(data []byte, into any) error {
 	if !json.Valid(data) {
 		return &Error{Err: syntax(data)}
 	}
 	if errs := repeated(data); errs != nil {
-		return errors.Join(errs...)
+		return join(errs)
 	}
 	err := decode(data, into)
 	if err == nil {
@@ -51,7 +54,15 @@ func Strict(data []byte, into any) error {
 	}
 	f := finder{into: t.Elem()}
 	f.find(data, "", func(value string) string { return value }, err)
-	return errors.Join(f.found...)
+	return join(f.found)
+}
+
+// join tells of the first most complaints, and that there are more.
+func join(found []error) error {
+	if len(found) > most {
+		found = append(found[:most:most], &Error{Err: fmt.Errorf("and more, beside these %d", most)})
+	}
+	return errors.Join(found...)
 }
 
 // decode is encoding/json without unknown keys. data is one document.
@@ -76,9 +87,7 @@ func syntax(data []byte) error {
 		return errors.New("the document ends too early")
 	case errors.As(err, &bad):
 		before := data[:min(max(bad.Offset-1, 0), int64(len(data)))]
-		line := bytes.Count(before, []byte("\n")) + 1
-		column := len(before) - bytes.LastIndexByte(before, '\n')
-		return fmt.Errorf("line %d, column %d: %w", line, column, err)
+		return fmt.Errorf("line %d: %w", 1+bytes.Count(before, []byte("\n")), err)
 	}
 	return err
 }
@@ -102,6 +111,9 @@ func reason(value []byte, path string, err error) error {
 
 // wanted is what encoding/json takes for a t.
 func wanted(t reflect.Type) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
 	if reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
 		return "text in quotes"
 	}

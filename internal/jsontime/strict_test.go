@@ -144,7 +144,7 @@ func TestStrictNamesTheKey(t *testing.T) {
 		{``, `the document is empty`},
 		{" \n", `the document is empty`},
 		{`{"min": 1`, `the document ends too early`},
-		{"{\n  \"min\": 1,\n}", `line 3, column 1: invalid character '}' looking for beginning of object key string`},
+		{"{\n  \"min\": x\n}", `line 2: invalid character 'x' looking for beginning of value`},
 		{`{"min": 1} {"min": 2}`, `unexpected {"min": 2} after the document`},
 		{`{"min": 1}]`, `unexpected ] after the document`},
 	} {
@@ -166,6 +166,22 @@ func TestStrictTellsAllComplaints(t *testing.T) {
 		paths = append(paths, path)
 	}
 	assert.Equal(t, []string{"stages[0]", "stages[2]", "steps[0].for", "steps[0].x", "colour"}, paths)
+}
+
+// A document that is wrong everywhere must not become megabytes of log.
+func TestStrictTellsAHundredComplaintsAtMost(t *testing.T) {
+	for name, part := range map[string]string{
+		"wrong":     `"min": 1, "steps": [` + strings.Repeat(`{"x": 1}, `, 500) + `{}]`,
+		"repeated":  strings.Repeat(`"min": 1, `, 500) + `"window": "1s"`,
+		"and below": `"steps": [{` + strings.Repeat(`"for": "1s", `, 500) + `"share": 1}], "min": 1, "min": 2`,
+	} {
+		var in configJSON
+		err := Strict([]byte("{"+part+"}"), &in)
+		require.Error(t, err, name)
+		lines := strings.Split(err.Error(), "\n")
+		assert.Len(t, lines, 101, name)
+		assert.Equal(t, "and more, beside these 100", lines[100], name)
+	}
 }
 
 func TestStrictThroughAnOuterType(t *testing.T) {
@@ -241,4 +257,26 @@ func FuzzStrict(f *testing.F) {
 			require.ErrorContains(t, err, "the key stands there twice")
 		}
 	})
+}
+
+func TestStrictSaysWhatAKeyTakes(t *testing.T) {
+	for into, want := range map[any]string{
+		new(bool):           `true or false`,
+		new(int8):           `an integer that fits int8`,
+		new(uint64):         `an integer that fits uint64`,
+		new(float32):        `a number that fits float32`,
+		new(string):         `text in quotes`,
+		new([2]int):         `a list`,
+		new([]int):          `a list`,
+		new(map[string]int): `an object`,
+		new(struct{}):       `an object`,
+		new(level):          `text in quotes`,
+		new(chan int):       `a chan int`,
+	} {
+		value := `"x"`
+		if strings.Contains(want, "text") {
+			value = `7`
+		}
+		assert.EqualError(t, Strict([]byte(value), into), value+" is not "+want)
+	}
 }
