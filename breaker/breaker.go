@@ -39,12 +39,15 @@ type Breaker struct {
 	hooks *hooks
 	// mu puts changes of state and plan in order, and guards the trial of the
 	// current episode. It is never held while foreign code runs.
-	mu       sync.Mutex
-	events   notify.Queue[Event]
-	totals   slidingwindow.Totals // what has left the windows
-	tally    tally
-	member   *member  // the place in a Group, nil if in none
-	reported reported // what Collect has said, see there
+	mu     sync.Mutex
+	events *notify.Queue[Event] // nil if nobody listens
+	member *member              // the place in a Group, nil if in none
+	totals slidingwindow.Totals // what has left the windows
+	tally
+	// history is nil until the breaker refuses for the first time. Made by
+	// countRefusals, and then stays.
+	history atomic.Pointer[history]
+	said    atomic.Pointer[reported] // made by the first Collect
 }
 
 // New returns a closed breaker for the resource of that name, which must not be
@@ -63,11 +66,14 @@ func New(name string, opts ...Option) (*Breaker, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	return newBreaker(name, newPlan(s.Config), &s.hooks, clock.Now()), nil
+	return newBreaker(name, newPlan(s.Config.Clone()), s.hooks.keep(), clock.Now()), nil
 }
 
 func newBreaker(name string, p *plan, h *hooks, now int64) *Breaker {
 	b := &Breaker{name: name, hooks: h}
+	if h.listening() {
+		b.events = new(notify.Queue[Event])
+	}
 	b.plan.Store(p)
 	first := b.newClosed(p, now, Cause{}, nil)
 	first.generation = 1
@@ -115,7 +121,7 @@ func (b *Breaker) Do(ctx context.Context, call func(context.Context) error) erro
 		return err
 	}
 	defer p.Close()
-	if p.seat != nil && p.seat.isProbe() {
+	if p.seat != nil && p.seat.probe != nil {
 		ctx = stage.WithProbe(ctx)
 	}
 	err = call(ctx)
@@ -138,7 +144,7 @@ func (b *Breaker) Peek() error {
 		return nil
 	}
 	if e.refuses(now) {
-		return &e.refusal
+		return e.refusal
 	}
 	return nil
 }
@@ -169,7 +175,7 @@ func (b *Breaker) Admit(ctx context.Context, now int64) (stage.Ticket, error) {
 	if p.seat == nil {
 		return stage.Ticket{At: now}, err
 	}
-	return stage.Ticket{Ref: p.seat, At: now, Probe: p.seat.isProbe()}, nil
+	return stage.Ticket{Ref: p.seat, At: now, Probe: p.seat.probe != nil}, nil
 }
 
 // Settle is the second step after Admit.
@@ -211,13 +217,13 @@ func (b *Breaker) admit(ctx context.Context, now int64) (Permit, error) {
 	case ForcedClosed, Shadow:
 		s, _ := b.enter(ctx, p, now)
 		if s == nil && mode == Shadow {
-			b.tally.shadowed.Add(1)
+			b.history.Load().shadowed.Add(1)
 		}
 		return Permit{seat: s, start: now, ctx: ctx}, nil
 	}
 	s, e := b.enter(ctx, p, now)
 	if s == nil {
-		return Permit{}, b.refuse(ctx, &e.refusal, now)
+		return Permit{}, b.refuse(ctx, e.refusal, now)
 	}
 	return Permit{seat: s, start: now, ctx: ctx}, nil
 }
@@ -275,7 +281,7 @@ func (b *Breaker) state(now int64) State {
 
 // deliver hands waiting events to the listeners. The caller holds no lock.
 func (b *Breaker) deliver() {
-	if b.hooks.listening() {
+	if b.events != nil {
 		b.events.Deliver(b.hooks.tell, b.hooks.panicked)
 	}
 }

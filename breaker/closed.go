@@ -10,18 +10,16 @@ import (
 
 // closed is what an episode in Closed counts.
 type closed struct {
-	// windows is replaced by Update when a shape changes, under Breaker.mu.
-	windows atomic.Pointer[windows]
+	// windows are replaced by Update when a shape changes, under Breaker.mu.
+	windows atomic.Pointer[window]
 	// row is the number of failures with no success between. Failures raise it; a
 	// success that finds it above 0 sets it to 0.
 	row atomic.Int64
 	// gated says that a ratio is reached and only its gate is not, so successes must
 	// be judged too. Set and cleared by judge.
 	gated atomic.Bool
-	// ramped says that this stay began with a ramp, recovering that it may not be
-	// over: set before the episode is published, cleared by the first call that
-	// finds it over.
-	ramped     bool
+	// recovering says that the ramp is not known to be over. Set before the episode
+	// is published, cleared by the first call that finds it over.
 	recovering atomic.Bool
 	// asked counts the calls that asked for a place in the ramp.
 	asked atomic.Int64
@@ -35,26 +33,26 @@ func (s *seat) settle(ctx context.Context, start, now int64, v verdict) {
 	e := s.ep
 	b := e.b
 	took := elapsed(start, now)
-	if e.state != Closed {
-		b.settleProbe(ctx, s, now, took, v)
+	if s.probe != nil {
+		b.settleProbe(ctx, s.probe, now, took, v)
 		return
 	}
 	if s != &e.seat {
 		e.closed.flight.Load().leave(s, start)
 	}
 	if b.cur.Load() != e {
-		b.tally.stale.Add(1)
+		b.stale.Add(1)
 		return
 	}
 	switch v.outcome {
 	case sluice.Ignored:
-		b.tally.ignored.Add(1)
+		b.ignored.Add(1)
 	case sluice.Throttled:
-		b.tally.throttled.Add(1)
+		b.throttled.Add(1)
 	}
 	bad := false
 	if (v.outcome != sluice.Ignored || v.gaveUp) && !v.unspent {
-		bad = e.closed.record(b, now, took, v)
+		bad = e.closed.record(now, took, v)
 	}
 	switch {
 	case v.tripFor > 0:
@@ -65,7 +63,7 @@ func (s *seat) settle(ctx context.Context, start, now int64, v verdict) {
 }
 
 // record counts the call in every window and reports whether it was bad for one.
-func (c *closed) record(b *Breaker, now, took int64, v verdict) (bad bool) {
+func (c *closed) record(now, took int64, v verdict) (bad bool) {
 	var what slidingwindow.Event
 	switch {
 	case v.outcome == sluice.Failure:
@@ -78,21 +76,12 @@ func (c *closed) record(b *Breaker, now, took int64, v verdict) (bad bool) {
 	case v.gaveUp:
 		what = slidingwindow.NoVerdict
 	}
-	ws := *c.windows.Load()
-	for i := range ws {
-		w := &ws[i]
+	for w := c.windows.Load(); w != nil; w = w.next {
 		event := what
 		if w.limit > 0 && took > w.limit {
 			event |= slidingwindow.Slow
 		}
-		if w.counts != nil {
-			w.counts.RecordAt(now, event)
-		} else {
-			w.ring.Record(event)
-			if i == 0 {
-				b.totals.Record(event)
-			}
-		}
+		w.record(now, event)
 		bad = bad || event&(slidingwindow.Failed|slidingwindow.Slow) != 0
 	}
 	return bad
@@ -121,16 +110,16 @@ func (b *Breaker) judge(ctx context.Context, e *episode, now int64) {
 
 // reached returns the rule that has been reached, -1 if none has, and whether a
 // gate alone holds one back.
-func (b *Breaker) reached(p *plan, e *episode, now int64) (rule int, cause Cause, gated bool) {
+func (b *Breaker) reached(p *plan, e *episode, now int64) (rule int32, cause Cause, gated bool) {
 	rule = -1
-	ws := *e.closed.windows.Load()
+	own := e.closed.windows.Load()
 	for i, r := range p.config.Rules {
-		bad, total, ok := e.measure(p, ws, r, now)
+		bad, total, ok := e.measure(p, own, r, now)
 		if !ok {
 			continue
 		}
 		if r.isRatio() {
-			if total == 0 || bad*million < p.ppm[i]*total || !significant(bad, total, r.Ratio, p.config.Confidence) {
+			if total == 0 || bad*million < ppm(r.Ratio)*total || !significant(bad, total, r.Ratio, p.config.Confidence) {
 				continue
 			}
 			if total < int64(p.config.gate(r)) {
@@ -140,8 +129,8 @@ func (b *Breaker) reached(p *plan, e *episode, now int64) (rule int, cause Cause
 		} else if bad < int64(r.Count) {
 			continue
 		}
-		if rule < 0 || p.openFor(i, r.Kind) > p.openFor(rule, p.config.Rules[rule].Kind) {
-			rule, cause = i, Cause{Reason: RuleTripped, Rule: r, Bad: bad, Total: total}
+		if rule < 0 || p.openFor(int32(i), r.Kind) > p.openFor(rule, p.config.Rules[rule].Kind) {
+			rule, cause = int32(i), Cause{Reason: RuleTripped, Rule: r, Bad: bad, Total: total}
 		}
 	}
 	return rule, cause, gated
@@ -149,12 +138,12 @@ func (b *Breaker) reached(p *plan, e *episode, now int64) (rule int, cause Cause
 
 // measure returns what r looks at: bad of total calls. ok is false in the moment
 // in which Update has changed the rules but not yet the windows.
-func (e *episode) measure(p *plan, ws windows, r Rule, now int64) (bad, total int64, ok bool) {
+func (e *episode) measure(p *plan, own *window, r Rule, now int64) (bad, total int64, ok bool) {
 	if r.Kind == ConsecutiveFailures {
 		row := e.closed.row.Load()
 		return row, row, true
 	}
-	w := ws.find(specFor(p.config, r))
+	w := own.find(specFor(p.config, r))
 	if w == nil {
 		return 0, 0, false
 	}

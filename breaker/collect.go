@@ -28,8 +28,13 @@ func (b *Breaker) Collect(yield func(metrics.Sample) bool) {
 	if b == nil {
 		return
 	}
-	s := b.Snapshot()
-	open := time.Duration(b.tally.openNanos.Load())
+	s, past := b.Snapshot(), b.past()
+	said := b.said.Load()
+	if said == nil {
+		b.said.CompareAndSwap(nil, new(reported))
+		said = b.said.Load()
+	}
+	open := time.Duration(past.openNanos.Load())
 	if e := b.cur.Load(); e.state == Open {
 		open += time.Duration(clock.Now() - e.began)
 	}
@@ -38,13 +43,13 @@ func (b *Breaker) Collect(yield func(metrics.Sample) bool) {
 		labels []string
 		value  float64
 	}{
-		{&descCalls, []string{"success"}, float64(b.reported.success.Report(uint64(s.Totals.Success)))},
-		{&descCalls, []string{"failure"}, float64(b.reported.failure.Report(uint64(s.Totals.Failure)))},
+		{&descCalls, []string{"success"}, float64(said.success.Report(uint64(s.Totals.Success)))},
+		{&descCalls, []string{"failure"}, float64(said.failure.Report(uint64(s.Totals.Failure)))},
 		{&descCalls, []string{"throttled"}, float64(s.Totals.Throttled)},
 		{&descCalls, []string{"ignored"}, float64(s.Totals.Ignored)},
 		{&descCalls, []string{"stale"}, float64(s.Totals.Stale)},
 		{&descCalls, []string{"lost"}, float64(s.Totals.Lost)},
-		{&descSlow, nil, float64(b.reported.slow.Report(uint64(s.Totals.Slow)))},
+		{&descSlow, nil, float64(said.slow.Report(uint64(s.Totals.Slow)))},
 		{&descRefused, []string{"breaker", ReasonOpen}, float64(s.Refused.Open)},
 		{&descRefused, []string{"breaker", ReasonHalfOpen}, float64(s.Refused.HalfOpen)},
 		{&descRefused, []string{"breaker", ReasonRecovering}, float64(s.Refused.Recovering)},
@@ -52,9 +57,9 @@ func (b *Breaker) Collect(yield func(metrics.Sample) bool) {
 		{&descState, []string{Closed.String()}, one(s.State == Closed)},
 		{&descState, []string{Open.String()}, one(s.State == Open)},
 		{&descState, []string{HalfOpen.String()}, one(s.State == HalfOpen)},
-		{&descMoves, []string{Closed.String()}, float64(b.tally.toClosed.Load())},
-		{&descMoves, []string{Open.String()}, float64(b.tally.toOpen.Load())},
-		{&descMoves, []string{HalfOpen.String()}, float64(b.tally.toHalfOpen.Load())},
+		{&descMoves, []string{Closed.String()}, float64(past.toClosed.Load())},
+		{&descMoves, []string{Open.String()}, float64(past.toOpen.Load())},
+		{&descMoves, []string{HalfOpen.String()}, float64(past.toHalfOpen.Load())},
 		{&descOpen, nil, open.Seconds()},
 		{&descShare, nil, s.Share},
 		{&descDropped, nil, float64(s.Dropped)},

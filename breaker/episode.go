@@ -17,25 +17,22 @@ type episode struct {
 
 	b          *Breaker
 	state      State
+	ramped     bool  // in Closed: it began with a ramp
+	kind       Kind  // of the rule that tripped last, see rule
+	rule       int32 // which one that was, -1 if none: its open time applies until the breaker closes
+	level      int32 // how often the open period has been multiplied; in Closed, in the last Open
 	generation uint64
 	began      int64
-	since      time.Time // began, by the wall clock as it was then
-	cause      Cause
-	refusal    OpenError // what this episode answers to calls that it does not admit
-
-	// rule and kind name the rule that tripped last, -1 if none did: its open time
-	// applies until the breaker closes.
-	rule int
-	kind Kind
-	// level is how often the open period has been multiplied. In Closed it is that
-	// of the last Open, and steady is how long that one lasted: the time in which
-	// one level is forgotten. steady is 0 if there was none.
-	level  int
+	since      int64      // began by the wall clock as it was then, in Unix nanoseconds
+	cause      *Cause     // never nil
+	refusal    *OpenError // what calls that are not admitted get; nil if all are
+	// steady is how long the last open period was without jitter, and so in how long
+	// a closed breaker forgets one level; 0 if there was none.
 	steady time.Duration
 
-	closed *closed // in Closed
-	open   *open   // in Open
-	trial  *trial  // in HalfOpen
+	closed closed // in Closed
+	open   *open  // in Open
+	trial  *trial // in HalfOpen
 }
 
 // open is the deadline of an episode in Open.
@@ -51,17 +48,9 @@ type open struct {
 
 // seat is the place of a call in an episode.
 type seat struct {
-	ep *episode
-	// The rest is for probes, guarded by Breaker.mu. due is when the lease ends;
-	// fence is the budget's leave, 0 if there is no budget. out says that the seat
-	// counts in its trial.
-	due   int64
-	fence uint64
-	out   bool
+	ep    *episode
+	probe *probe // of a half-open probe, which has a seat of its own
 }
-
-// isProbe reports whether a call in this seat is a half-open probe.
-func (s *seat) isProbe() bool { return s.ep.state == HalfOpen }
 
 // move ends the episode from and begins next, unless from has ended already: then
 // it changes nothing and returns false. It is the only writer of Breaker.cur. The
@@ -75,15 +64,15 @@ func (b *Breaker) move(ctx context.Context, from, next *episode) bool {
 		next.generation++
 	}
 	b.cur.Store(next)
-	b.tally.moved(from, next)
+	b.moved(from, next)
 	if next.state == Open {
 		b.member.needed(b)
 	}
-	if from.closed != nil {
+	if from.state == Closed {
 		from.closed.windows.Load().retire()
 	}
-	if from.state != next.state && b.hooks.listening() {
-		e := Event{Name: b.name, From: from.state, To: next.state, Generation: next.generation, Cause: next.cause, Time: next.since, Ctx: ctx}
+	if from.state != next.state && b.events != nil {
+		e := Event{Name: b.name, From: from.state, To: next.state, Generation: next.generation, Cause: *next.cause, Time: time.Unix(0, next.since), Ctx: ctx}
 		if next.open != nil {
 			e.OpenFor = time.Duration(next.open.until.Load() - next.began)
 		}
@@ -95,58 +84,78 @@ func (b *Breaker) move(ctx context.Context, from, next *episode) bool {
 // newClosed begins a stay in Closed. After a recovery, from is the HalfOpen
 // episode whose backoff is remembered; nil starts afresh.
 func (b *Breaker) newClosed(p *plan, now int64, cause Cause, from *episode) *episode {
-	e := b.newEpisode(Closed, now, cause, ReasonRecovering)
-	e.closed = &closed{}
-	ws := b.newWindows(p.windows, nil)
-	e.closed.windows.Store(&ws)
+	e := b.newEpisode(Closed, now, cause)
+	e.closed.windows.Store(b.newWindows(p.config, nil))
 	if p.config.InFlightSlow {
 		e.closed.flight.Store(newFlight(p, e))
 	}
-	e.rule = -1
 	if from != nil {
 		e.level, e.steady = from.level, from.steady
-		e.closed.ramped = p.ramp > 0
-		e.closed.recovering.Store(p.ramp > 0)
+		if p.ramp > 0 {
+			e.ramped = true
+			e.closed.recovering.Store(true)
+			e.refuseFor(ReasonRecovering)
+		}
 	}
 	return e
 }
 
 // newOpen begins a stay in Open of the period that rule's open time and level
 // give.
-func (b *Breaker) newOpen(p *plan, now int64, cause Cause, rule int, kind Kind, level int) *episode {
+func (b *Breaker) newOpen(p *plan, now int64, cause Cause, rule int32, kind Kind, level int32) *episode {
 	base := p.openFor(rule, kind)
 	level = min(level, p.topLevel(base))
-	stretch := 1 + p.config.Jitter*(2*rand.Float64()-1)
-	e := b.newOpenUntil(now, cause, stretched(now, p.period(base, level), stretch))
-	e.rule, e.kind, e.level, e.steady = rule, kind, level, p.period(base, level)
+	period, stretch := p.period(base, level), 1+p.config.Jitter*(2*rand.Float64()-1)
+	e := b.newOpenUntil(now, cause, stretched(now, period, stretch))
+	e.rule, e.kind, e.level, e.steady = rule, kind, level, period
 	e.open.stretch = stretch
 	return e
 }
 
-// newOpenUntil begins a stay in Open with a deadline that was asked for.
+// newOpenFor begins a stay in Open after e for a period that was asked for: without
+// backoff and jitter, and the level stays as it is.
+func (b *Breaker) newOpenFor(e *episode, now int64, d time.Duration) *episode {
+	next := b.newOpenUntil(now, Cause{Reason: TripRequested}, clock.After(now, d))
+	next.open.fixed = true
+	next.level, next.steady = e.level, d
+	return next
+}
+
 func (b *Breaker) newOpenUntil(now int64, cause Cause, until int64) *episode {
-	e := b.newEpisode(Open, now, cause, ReasonOpen)
+	e := b.newEpisode(Open, now, cause)
 	e.open = &open{stretch: 1}
 	e.open.until.Store(until)
+	e.refuseFor(ReasonOpen)
 	e.refusal.until = &e.open.until
-	e.rule = -1
-	b.countRefusals()
 	return e
 }
 
 // newHalfOpen begins the first stage of probes after from, an episode in Open.
 func (b *Breaker) newHalfOpen(p *plan, now int64, from *episode) *episode {
-	e := b.newEpisode(HalfOpen, now, Cause{Reason: DeadlinePassed}, ReasonHalfOpen)
+	e := b.newEpisode(HalfOpen, now, Cause{Reason: DeadlinePassed})
 	e.rule, e.kind, e.level, e.steady = from.rule, from.kind, from.level, from.steady
 	e.trial = newTrial(p)
+	e.refuseFor(ReasonHalfOpen)
 	return e
 }
 
-func (b *Breaker) newEpisode(s State, now int64, cause Cause, reason string) *episode {
-	e := &episode{b: b, state: s, began: now, since: clock.Wall(now), cause: cause}
+func (b *Breaker) newEpisode(s State, now int64, cause Cause) *episode {
+	e := &episode{b: b, state: s, began: now, since: clock.Wall(now).UnixNano(), cause: &noCause, rule: -1}
 	e.seat.ep = e
-	e.refusal = OpenError{name: b.name, reason: reason, cause: cause}
+	if cause.Reason != 0 {
+		own := cause
+		e.cause = &own
+	}
 	return e
+}
+
+// noCause is that of a new breaker. It is never changed.
+var noCause Cause
+
+// refuseFor makes the refusal that e gives.
+func (e *episode) refuseFor(reason string) {
+	e.refusal = &OpenError{name: e.b.name, reason: reason, cause: *e.cause}
+	e.b.countRefusals()
 }
 
 // stretched is the deadline of a period that begins at now.

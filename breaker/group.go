@@ -26,7 +26,7 @@ import (
 // NewGroup. A nil *Group gives nil breakers, which let everything pass.
 type Group struct {
 	name      string
-	hooks     hooks
+	hooks     *hooks
 	most      int
 	overrides map[string][]Option
 	keys      []string // of overrides, in the order given
@@ -63,8 +63,8 @@ func NewGroup(name string, opts ...Option) (*Group, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	group := &Group{name: name, hooks: s.hooks, most: g.most, overrides: g.overrides, keys: g.keys, plan: newPlan(s.Config)}
-	group.overflow = newBreaker(name+"/_overflow", group.plan, &group.hooks, clock.Now())
+	group := &Group{name: name, hooks: s.hooks.keep(), most: g.most, overrides: g.overrides, keys: g.keys, plan: newPlan(s.Config)}
+	group.overflow = newBreaker(name+"/_overflow", group.plan, group.hooks, clock.Now())
 	return group, nil
 }
 

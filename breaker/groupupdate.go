@@ -33,7 +33,7 @@ func (g *Group) Update(c Config) error {
 func (g *Group) checkUpdate(c Config) error {
 	errs := []error{c.Validate()}
 	for _, key := range g.keys {
-		if _, _, err := overridden(c, g.hooks, g.overrides[key]); err != nil {
+		if _, _, err := overridden(c, *g.hooks, g.overrides[key]); err != nil {
 			errs = append(errs, fmt.Errorf("breaker: override of %q: %w", key, err))
 		}
 	}
@@ -46,7 +46,7 @@ func (g *Group) spread(p *plan) (again bool) {
 	errs := []error{g.overflow.Update(p.config)}
 	for _, m := range g.list() {
 		if b := m.alive(); b != nil {
-			own, _, _ := overridden(p.config, g.hooks, g.overrides[m.key])
+			own, _, _ := overridden(p.config, *g.hooks, g.overrides[m.key])
 			errs = append(errs, b.Update(own))
 		}
 	}

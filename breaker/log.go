@@ -52,9 +52,9 @@ func (b *Breaker) logUpdate(err error) {
 
 // logRefused logs one refused call a second. Which one is left to chance.
 func (b *Breaker) logRefused(ctx context.Context, refusal *OpenError, now int64) {
-	next := b.tally.nextLog.Load()
+	next := b.history.Load().nextLog.Load()
 	if now < next || !b.hooks.logger.Enabled(ctx, slog.LevelDebug) ||
-		!b.tally.nextLog.CompareAndSwap(next, clock.After(now, time.Second)) {
+		!b.history.Load().nextLog.CompareAndSwap(next, clock.After(now, time.Second)) {
 		return
 	}
 	b.hooks.logger.LogAttrs(ctx, slog.LevelDebug, "breaker: refused",

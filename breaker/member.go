@@ -51,10 +51,10 @@ func (g *Group) get(now int64, key string) *Breaker {
 
 // add makes the breaker of a new key. The caller holds g.mu, and there is room.
 func (g *Group) add(now int64, key string) *Breaker {
-	p, h := g.plan, &g.hooks
+	p, h := g.plan, g.hooks
 	if opts, ok := g.overrides[key]; ok {
-		own, hooks, _ := overridden(p.config, g.hooks, opts) // it has been validated
-		p, h = newPlan(own), &hooks
+		own, hooks, _ := overridden(p.config, *g.hooks, opts) // it has been validated
+		p, h = newPlan(own), hooks.keep()
 	}
 	b := newBreaker(g.name+"/"+key, p, h, now)
 	m := &member{group: g, key: key, weak: weak.Make(b)}
@@ -161,10 +161,10 @@ func (b *Breaker) idle(now int64) bool {
 	if e.closed.recovering.Load() && now-e.began < p.ramp || e.steady != 0 && e.levelAt(p, now, p.config.OpenFor) != 0 {
 		return false
 	}
-	for i, ws := 0, *e.closed.windows.Load(); i < len(ws); i++ {
-		s := ws[i].sum(now)
+	for w := e.closed.windows.Load(); w != nil; w = w.next {
+		s := w.sum(now)
 		// A window of calls never empties by itself, but good calls are no loss.
-		if s.Failures+s.Slow+s.GaveUp > 0 || ws[i].ring == nil && s.Total > 0 {
+		if s.Failures+s.Slow+s.GaveUp > 0 || w.ring == nil && s.Total > 0 {
 			return false
 		}
 	}
@@ -174,11 +174,10 @@ func (b *Breaker) idle(now int64) bool {
 // lastAt is about when the last call ended, or when the breaker last closed.
 func (b *Breaker) lastAt() int64 {
 	e := b.cur.Load()
-	if e.closed == nil {
-		return e.began
-	}
-	if c := (*e.closed.windows.Load())[0].counts; c != nil {
-		return max(e.began, c.LastAt())
+	if e.state == Closed {
+		if c := e.closed.windows.Load().counts; c != nil {
+			return max(e.began, c.LastAt())
+		}
 	}
 	return e.began
 }

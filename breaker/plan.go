@@ -11,9 +11,7 @@ import (
 // plan is a Config worked out for use, with the override in force. It never
 // changes; Update and Force put another in its place.
 type plan struct {
-	config  Config
-	windows []windowSpec // what an episode in Closed counts; the first is the breaker's own
-	ppm     []int64      // each ratio rule's threshold in millionths
+	config Config
 
 	plain     bool  // a closed breaker admits without looking further: no override, no overdue calls
 	timed     bool  // the start of a call is wanted
@@ -30,11 +28,8 @@ type plan struct {
 
 // newPlan works out a valid c, which it keeps.
 func newPlan(c Config) *plan {
-	p := &plan{config: c, windows: windowSpecs(c), ppm: make([]int64, len(c.Rules))}
-	for i, r := range c.Rules {
-		if r.isRatio() {
-			p.ppm[i] = ppm(r.Ratio)
-		}
+	p := &plan{config: c}
+	for _, r := range c.Rules {
 		if limit := int64(r.SlowerThan); limit > 0 && (p.slowLimit == 0 || limit < p.slowLimit) {
 			p.slowLimit = limit
 		}
@@ -102,8 +97,8 @@ func (p *plan) shareAt(sinceClosed int64) int64 {
 
 // openFor is the open period before backoff after the given rule has tripped; a
 // rule that is not there any more, or never was, takes the breaker's.
-func (p *plan) openFor(rule int, kind Kind) time.Duration {
-	if rule >= 0 && rule < len(p.config.Rules) {
+func (p *plan) openFor(rule int32, kind Kind) time.Duration {
+	if rule >= 0 && int(rule) < len(p.config.Rules) {
 		if r := p.config.Rules[rule]; r.Kind == kind && r.OpenFor > 0 {
 			return r.OpenFor
 		}
@@ -112,7 +107,7 @@ func (p *plan) openFor(rule int, kind Kind) time.Duration {
 }
 
 // period is the open period at the given level of backoff, without jitter.
-func (p *plan) period(base time.Duration, level int) time.Duration {
+func (p *plan) period(base time.Duration, level int32) time.Duration {
 	most := p.backoffMax(base)
 	d := float64(base) * math.Pow(p.config.BackoffFactor, float64(level))
 	if d >= float64(most) { // also when d is infinite
@@ -123,12 +118,12 @@ func (p *plan) period(base time.Duration, level int) time.Duration {
 
 // topLevel is the first level at which the period is as long as it gets, so that
 // a long outage does not take equally long to be forgotten.
-func (p *plan) topLevel(base time.Duration) int {
+func (p *plan) topLevel(base time.Duration) int32 {
 	factor, most := p.config.BackoffFactor, p.backoffMax(base)
 	if factor == 1 || base >= most {
 		return 0
 	}
-	level := int(math.Ceil(math.Log(float64(most)/float64(base)) / math.Log(factor)))
+	level := int32(math.Ceil(math.Log(float64(most)/float64(base)) / math.Log(factor)))
 	for p.period(base, level) < most { // the logarithms may be off by a rounding
 		level++
 	}

@@ -44,6 +44,17 @@ func (s *settings) apply(opts []Option) {
 // check returns all that is wrong.
 func (s *settings) check() error { return errors.Join(append(s.errs, s.Validate())...) }
 
+// noHooks is what breakers without foreign code share. It is never changed.
+var noHooks hooks
+
+// keep returns a copy that outlives the settings.
+func (h hooks) keep() *hooks {
+	if h.classify == nil && h.successes == nil && h.budget == nil && h.onChange == nil && h.logger == nil {
+		return &noHooks
+	}
+	return &h
+}
+
 // listening reports whether anybody wants events.
 func (h *hooks) listening() bool { return len(h.onChange) > 0 || h.logger != nil }
 

@@ -94,10 +94,13 @@ func (b *Breaker) Snapshot() Snapshot {
 }
 
 func (b *Breaker) snapshot(now int64) Snapshot {
-	p := b.plan.Load()
+	p, past := b.plan.Load(), b.past()
 	s := Snapshot{
-		Name: b.name, Forced: p.modeAt(now), Refused: b.refusedSoFar(), Totals: b.totalsSoFar(),
-		Shadowed: b.tally.shadowed.Load(), Dropped: b.events.Dropped(), Panics: b.events.Panics(),
+		Name: b.name, Forced: p.modeAt(now), Refused: past.refusedSoFar(), Totals: b.totalsSoFar(),
+		Shadowed: past.shadowed.Load(),
+	}
+	if b.events != nil {
+		s.Dropped, s.Panics = b.events.Dropped(), b.events.Panics()
 	}
 	// The probes are guarded by mu; reading all of the episode under it keeps the
 	// state and the numbers of one stay together.
@@ -105,7 +108,7 @@ func (b *Breaker) snapshot(now int64) Snapshot {
 	e := b.cur.Load()
 	s.Probe = e.probeSnapshot(p)
 	b.mu.Unlock()
-	s.State, s.Generation, s.Cause, s.Since = e.state, e.generation, e.cause, e.since
+	s.State, s.Generation, s.Cause, s.Since = e.state, e.generation, *e.cause, time.Unix(0, e.since)
 	switch e.state {
 	case Closed:
 		s.Share = e.shareAt(p, now)
@@ -114,7 +117,7 @@ func (b *Breaker) snapshot(now int64) Snapshot {
 	case Open:
 		until := e.open.until.Load()
 		s.OpenFor, s.Reason = time.Duration(until-e.began), e.cause.String()
-		s.RetryAt = e.since.Add(s.OpenFor)
+		s.RetryAt = s.Since.Add(s.OpenFor)
 		if now >= until {
 			s.State, s.Reason = HalfOpen, Cause{Reason: DeadlinePassed}.String()
 		}
@@ -137,8 +140,7 @@ func (e *episode) probeSnapshot(p *plan) ProbeSnapshot {
 }
 
 func (e *episode) windowSnapshot(now int64) WindowSnapshot {
-	ws := *e.closed.windows.Load()
-	sums := ws[0].sum(now)
+	sums := e.closed.windows.Load().sum(now)
 	w := WindowSnapshot{Total: sums.Total, Failures: sums.Failures, Slow: sums.Slow, GaveUp: sums.GaveUp}
 	if w.Total > 0 {
 		w.FailureRatio = float64(w.Failures) / float64(w.Total)
@@ -161,9 +163,9 @@ func (e *episode) shareAt(p *plan, now int64) float64 {
 // back.
 func (b *Breaker) reasonClosed(e *episode, p *plan, now int64) string {
 	text, closest := "no calls yet", -1.0
-	ws := *e.closed.windows.Load()
+	own := e.closed.windows.Load()
 	for _, r := range p.config.Rules {
-		bad, total, ok := e.measure(p, ws, r, now)
+		bad, total, ok := e.measure(p, own, r, now)
 		if !ok || total == 0 {
 			continue
 		}
@@ -187,14 +189,12 @@ func (b *Breaker) reasonClosed(e *episode, p *plan, now int64) string {
 // twice.
 func (b *Breaker) totalsSoFar() TotalsSnapshot {
 	sums := b.totals.Sums()
-	if c := b.cur.Load().closed; c != nil {
-		if w := &(*c.windows.Load())[0]; w.counts != nil {
-			sums = sums.Plus(w.counts.Held())
-		}
+	if e := b.cur.Load(); e.state == Closed {
+		sums = sums.Plus(e.closed.windows.Load().held())
 	}
 	t := TotalsSnapshot{
 		Failure: sums.Failures, Slow: sums.Slow + sums.GaveUp,
-		Throttled: b.tally.throttled.Load(), Ignored: b.tally.ignored.Load(), Stale: b.tally.stale.Load(), Lost: b.tally.lost.Load(),
+		Throttled: b.throttled.Load(), Ignored: b.ignored.Load(), Stale: b.stale.Load(), Lost: b.past().lost.Load(),
 	}
 	t.Success = max(0, sums.Total-t.Failure-t.Throttled)
 	return t

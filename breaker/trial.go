@@ -21,8 +21,16 @@ type trial struct {
 
 	stage, size int
 	good, bad   int
-	out         []*seat // in the order in which they were given
-	notBefore   int64   // no probe goes before, because the last one was throttled or the budget said no
+	out         []*probe // in the order in which they were given
+	notBefore   int64    // no probe goes before, because the last one was throttled or the budget said no
+}
+
+// probe is a seat in a trial. Breaker.mu guards what can change.
+type probe struct {
+	seat
+	due   int64  // when the lease ends
+	fence uint64 // the budget's leave, 0 without a budget
+	out   bool   // it counts in its trial
 }
 
 // budgetPause is how long a breaker waits before it asks a budget again that has
@@ -47,11 +55,12 @@ func (b *Breaker) enterTrial(ctx context.Context, e *episode, p *plan, now int64
 	if len(lost) > 0 {
 		b.decide(ctx, e, p, now, ProbeLost)
 	}
+	var given *probe
 	if ended = b.cur.Load() != e; !ended {
-		s = t.give(e, now, p.lease)
+		given = t.give(e, now, p.lease)
 	}
+	b.history.Load().lost.Add(int64(len(lost)))
 	b.mu.Unlock()
-	b.tally.lost.Add(int64(len(lost)))
 	for _, l := range lost {
 		b.settleBudget(l.fence, sluice.Failure)
 	}
@@ -59,14 +68,14 @@ func (b *Breaker) enterTrial(ctx context.Context, e *episode, p *plan, now int64
 		b.deliver()
 		return nil, true
 	}
-	if s != nil && b.hooks.budget != nil && !b.takeBudget(s, p, now) {
+	if given == nil || b.hooks.budget != nil && !b.takeBudget(given, p, now) {
 		return nil, false
 	}
-	return s, false
+	return &given.seat, false
 }
 
 // settleProbe counts the end of a probe.
-func (b *Breaker) settleProbe(ctx context.Context, s *seat, now, took int64, v verdict) {
+func (b *Breaker) settleProbe(ctx context.Context, s *probe, now, took int64, v verdict) {
 	e, p := s.ep, b.plan.Load()
 	slow := p.slowLimit > 0 && took > p.slowLimit && !v.unspent
 	end := v.outcome
@@ -91,7 +100,7 @@ func (b *Breaker) settleProbe(ctx context.Context, s *seat, now, took int64, v v
 	}
 	b.mu.Unlock()
 	if stale {
-		b.tally.stale.Add(1)
+		b.stale.Add(1)
 		end = sluice.Ignored // for the budget: this probe has decided nothing
 	} else {
 		b.tallyProbe(v, slow)
@@ -105,10 +114,10 @@ func (b *Breaker) tallyProbe(v verdict, slow bool) {
 	var what slidingwindow.Event
 	switch v.outcome {
 	case sluice.Ignored:
-		b.tally.ignored.Add(1)
+		b.ignored.Add(1)
 		what = slidingwindow.NoVerdict
 	case sluice.Throttled:
-		b.tally.throttled.Add(1)
+		b.throttled.Add(1)
 	case sluice.Failure:
 		what = slidingwindow.Failed
 	}
@@ -150,21 +159,22 @@ func (b *Breaker) decide(ctx context.Context, e *episode, p *plan, now int64, re
 }
 
 // give returns the seat for one more probe, nil if none may go now.
-func (t *trial) give(e *episode, now int64, lease time.Duration) *seat {
+func (t *trial) give(e *episode, now int64, lease time.Duration) *probe {
 	if t.good+t.bad+len(t.out) >= t.size || now < t.notBefore {
 		t.reckon()
 		return nil
 	}
-	s := &seat{ep: e, due: clock.After(now, lease), out: true}
+	s := &probe{seat: seat{ep: e}, due: clock.After(now, lease), out: true}
+	s.seat.probe = s
 	t.out = append(t.out, s)
 	t.reckon()
 	return s
 }
 
 // end takes s back, and counts it unless it was ignored or throttled.
-func (t *trial) end(s *seat, o sluice.Outcome) {
+func (t *trial) end(s *probe, o sluice.Outcome) {
 	s.out = false
-	t.out = slices.DeleteFunc(t.out, func(have *seat) bool { return have == s })
+	t.out = slices.DeleteFunc(t.out, func(have *probe) bool { return have == s })
 	switch o {
 	case sluice.Success:
 		t.good++
@@ -174,7 +184,7 @@ func (t *trial) end(s *seat, o sluice.Outcome) {
 }
 
 // writeOff ends the probes whose lease is over as failed, and returns them.
-func (t *trial) writeOff(now int64) (lost []*seat) {
+func (t *trial) writeOff(now int64) (lost []*probe) {
 	for _, s := range slices.Clone(t.out) {
 		if now >= s.due {
 			t.end(s, sluice.Failure)
@@ -202,7 +212,7 @@ func (t *trial) reckon() {
 
 // takeBudget asks the budget for leave for the probe in s. Without it the seat
 // goes back, also if the budget panics.
-func (b *Breaker) takeBudget(s *seat, p *plan, now int64) (ok bool) {
+func (b *Breaker) takeBudget(s *probe, p *plan, now int64) (ok bool) {
 	var fence uint64
 	defer func() {
 		b.mu.Lock()

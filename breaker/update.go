@@ -53,9 +53,9 @@ func (b *Breaker) update(now int64, c Config) error {
 // stay. The caller holds b.mu.
 func (b *Breaker) reshape(e *episode, p *plan) {
 	have := e.closed.windows.Load()
-	want := b.newWindows(p.windows, *have)
-	e.closed.windows.Store(&want)
-	if want[0].counts != (*have)[0].counts {
+	want := b.newWindows(p.config, have)
+	e.closed.windows.Store(want)
+	if want.counts != have.counts {
 		have.retire()
 	}
 	switch f := e.closed.flight.Load(); {

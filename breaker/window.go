@@ -60,17 +60,44 @@ func (s windowSpec) serves(want windowSpec) bool {
 	return s == want
 }
 
-// window is a time window or a window of calls.
+// window is a time window or a window of calls. The windows of an episode are a
+// list, the breaker's own first; Update replaces the list.
 type window struct {
 	windowSpec
 	counts *slidingwindow.Counts
 	ring   *slidingwindow.Ring
+	// total gets what is counted here, from the breaker's own window: at once from a
+	// ring, and from counts as it leaves.
+	total *slidingwindow.Totals
+	next  *window
 }
 
-// newWindow makes an empty window. Its spec has been validated. What leaves a
-// time window goes to total, which may be nil.
-func newWindow(spec windowSpec, total *slidingwindow.Totals) window {
-	w := window{windowSpec: spec}
+// newWindows makes the windows that c needs. Those that have already holds are
+// taken over with what they have counted. Only the breaker's own feeds the totals,
+// so it is taken over as that or not at all.
+func (b *Breaker) newWindows(c Config, have *window) *window {
+	var old, others *window
+	if have != nil {
+		old, others = &window{windowSpec: have.windowSpec, counts: have.counts, ring: have.ring}, have.next
+	}
+	specs := windowSpecs(c)
+	own := newWindow(specs[0], old, &b.totals)
+	last := own
+	for _, spec := range specs[1:] {
+		last.next = newWindow(spec, others, nil)
+		last = last.next
+	}
+	return own
+}
+
+// newWindow makes the window of a spec, which has been validated, or takes over
+// the one in have that serves it.
+func newWindow(spec windowSpec, have *window, total *slidingwindow.Totals) *window {
+	w := &window{windowSpec: spec, total: total}
+	if old := have.find(spec); old != nil {
+		w.windowSpec, w.counts, w.ring = old.windowSpec, old.counts, old.ring
+		return w
+	}
 	if spec.calls > 0 {
 		w.ring = sluice.Must(slidingwindow.NewRing(spec.calls))
 	} else {
@@ -79,53 +106,45 @@ func newWindow(spec windowSpec, total *slidingwindow.Totals) window {
 	return w
 }
 
-func (w *window) sum(now int64) slidingwindow.Sums {
-	if w.ring != nil {
-		return w.ring.Sum()
-	}
-	return w.counts.SumAt(now)
-}
-
-// windows is what one episode in Closed counts, the breaker's own window first.
-type windows []window
-
-// newWindows makes the windows of specs. Those that have already holds are taken
-// over with what they have counted. Only the first one feeds the totals, so it is
-// taken over as the first or not at all.
-func (b *Breaker) newWindows(specs []windowSpec, have windows) windows {
-	ws := make(windows, len(specs))
-	for i, spec := range specs {
-		var old *window
-		if i == 0 {
-			old = have[:min(1, len(have))].find(spec)
-		} else {
-			old = have[min(1, len(have)):].find(spec)
-		}
-		switch {
-		case old != nil:
-			ws[i] = *old
-		case i == 0:
-			ws[i] = newWindow(spec, &b.totals)
-		default:
-			ws[i] = newWindow(spec, nil)
-		}
-	}
-	return ws
-}
-
-// find returns the window that serves spec, nil if there is none.
-func (ws windows) find(spec windowSpec) *window {
-	for i := range ws {
-		if ws[i].serves(spec) {
-			return &ws[i]
+// find returns the first window of the list that serves spec, nil if none does.
+func (w *window) find(spec windowSpec) *window {
+	for ; w != nil; w = w.next {
+		if w.serves(spec) {
+			return w
 		}
 	}
 	return nil
 }
 
-// retire hands what the first window holds to the totals.
-func (ws windows) retire() {
-	if ws[0].counts != nil {
-		ws[0].counts.Retire()
+func (w *window) record(now int64, e slidingwindow.Event) {
+	if w.counts != nil {
+		w.counts.RecordAt(now, e)
+		return
+	}
+	w.ring.Record(e)
+	if w.total != nil {
+		w.total.Record(e)
+	}
+}
+
+func (w *window) sum(now int64) slidingwindow.Sums {
+	if w.counts != nil {
+		return w.counts.SumAt(now)
+	}
+	return w.ring.Sum()
+}
+
+// held is what the totals do not have yet.
+func (w *window) held() slidingwindow.Sums {
+	if w.counts != nil {
+		return w.counts.Held()
+	}
+	return slidingwindow.Sums{}
+}
+
+// retire hands what w holds to the totals.
+func (w *window) retire() {
+	if w.counts != nil {
+		w.counts.Retire()
 	}
 }
