@@ -54,9 +54,9 @@ func (b *Breaker) Collect(yield func(metrics.Sample) bool) {
 		{&descRefused, []string{"breaker", ReasonHalfOpen}, float64(s.Refused.HalfOpen)},
 		{&descRefused, []string{"breaker", ReasonRecovering}, float64(s.Refused.Recovering)},
 		{&descRefused, []string{"breaker", ReasonForcedOpen}, float64(s.Refused.Forced)},
-		{&descState, []string{Closed.String()}, one(s.State == Closed)},
-		{&descState, []string{Open.String()}, one(s.State == Open)},
-		{&descState, []string{HalfOpen.String()}, one(s.State == HalfOpen)},
+		{&descState, []string{Closed.String()}, indicator(s.State == Closed)},
+		{&descState, []string{Open.String()}, indicator(s.State == Open)},
+		{&descState, []string{HalfOpen.String()}, indicator(s.State == HalfOpen)},
 		{&descMoves, []string{Closed.String()}, float64(past.toClosed.Load())},
 		{&descMoves, []string{Open.String()}, float64(past.toOpen.Load())},
 		{&descMoves, []string{HalfOpen.String()}, float64(past.toHalfOpen.Load())},
@@ -74,7 +74,7 @@ func (b *Breaker) Collect(yield func(metrics.Sample) bool) {
 // View returns the Snapshot, for metrics.Set.
 func (b *Breaker) View() any { return b.Snapshot() }
 
-func one(yes bool) float64 {
+func indicator(yes bool) float64 {
 	if yes {
 		return 1
 	}
