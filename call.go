@@ -64,6 +64,9 @@ func callDo[T any](ctx context.Context, g Guard, call func(context.Context) (T, 
 
 // runStage runs call inside one stage.
 func runStage[T any](ctx context.Context, s stage.Stage, call func(context.Context) (T, error)) (v T, err error) {
+	if err = ctx.Err(); err != nil {
+		return v, err
+	}
 	t, err := s.Admit(ctx, clock.Now())
 	if err != nil {
 		return v, err
@@ -86,17 +89,20 @@ const maxStages = 4
 // runStages runs call inside all stages, the first outermost. A refusal by one
 // settles those before it with that refusal, so they give back what they took.
 func runStages[T any](ctx context.Context, stages []stage.Stage, call func(context.Context) (T, error)) (v T, err error) {
-	var run staged
-	completed := false
-	defer func() { run.settle(ctx, err, completed) }()
+	if err = ctx.Err(); err != nil {
+		return v, err
+	}
+	var tickets [maxStages]stage.Ticket
+	taken, completed := 0, false
+	defer func() { settle(stages[:taken], &tickets, ctx, clock.Now(), err, completed) }()
 	inner, now := ctx, clock.Now()
 	for _, s := range stages {
-		var t stage.Ticket
-		if t, err = s.Admit(inner, now); err != nil {
+		if tickets[taken], err = s.Admit(inner, now); err != nil {
 			completed = true
 			return v, err
 		}
-		run.took(s, t)
+		t := &tickets[taken]
+		taken++
 		now = max(now, t.At)
 		if t.Probe {
 			inner = stage.WithProbe(inner)
@@ -107,29 +113,17 @@ func runStages[T any](ctx context.Context, stages []stage.Stage, call func(conte
 	return v, err
 }
 
-// staged is what one call has taken of the stages it passed.
-type staged struct {
-	n       int
-	stages  [maxStages]stage.Stage
-	tickets [maxStages]stage.Ticket
-}
-
-func (r *staged) took(s stage.Stage, t stage.Ticket) {
-	r.stages[r.n], r.tickets[r.n] = s, t
-	r.n++
-}
-
-// settle tells every stage how the call ended, the innermost first. A panic in
-// one (its classifier is foreign code) keeps none of the others from being told.
-func (r *staged) settle(ctx context.Context, err error, completed bool) {
-	now := clock.Now()
+// settle tells every stage how the call ended, the innermost first. A panic in one
+// (its classifier is foreign code) keeps none of the others from being told.
+func settle(stages []stage.Stage, tickets *[maxStages]stage.Ticket, ctx context.Context, now int64, err error, completed bool) {
+	n := len(stages)
 	defer func() {
-		if r.n > 0 {
-			r.settle(ctx, err, completed)
+		if n > 0 {
+			settle(stages[:n], tickets, ctx, now, err, completed)
 		}
 	}()
-	for r.n > 0 {
-		r.n--
-		r.stages[r.n].Settle(r.tickets[r.n], ctx, now, err, completed)
+	for n > 0 {
+		n--
+		stages[n].Settle(tickets[n], ctx, now, err, completed)
 	}
 }

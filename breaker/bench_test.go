@@ -107,3 +107,9 @@ func BenchmarkFailing(b *testing.B) {
 		p.Done(down)
 	})
 }
+
+func BenchmarkClock(b *testing.B) {
+	base := time.Now()
+	both(b, "since", func(context.Context) { _ = time.Since(base) })
+	both(b, "err", func(ctx context.Context) { _ = ctx.Err() })
+}

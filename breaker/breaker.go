@@ -108,7 +108,9 @@ func (b *Breaker) Allow(ctx context.Context) (Permit, error) {
 		}
 		return Permit{seat: &e.seat, start: start, ctx: ctx}, nil
 	}
-	return b.admit(ctx, clock.Now())
+	now := clock.Now()
+	s, err := b.admit(ctx, e, p, now)
+	return Permit{seat: s, start: now, ctx: ctx}, err
 }
 
 // Do runs call if the breaker admits it, and counts how it ended. It returns
@@ -171,61 +173,68 @@ func (b *Breaker) Probe(ctx context.Context, ping func(context.Context) error) e
 
 // Admit and Settle let sluice.Call and sluice.Chain run the breaker in two steps.
 func (b *Breaker) Admit(ctx context.Context, now int64) (stage.Ticket, error) {
-	p, err := b.allow(ctx, now)
-	if p.seat == nil {
+	s, err := b.seatFor(ctx, now)
+	if s == nil {
 		return stage.Ticket{At: now}, err
 	}
-	return stage.Ticket{Ref: p.seat, At: now, Probe: p.seat.probe != nil}, nil
+	return stage.Ticket{Ref: s, At: now, Probe: s.probe != nil}, nil
 }
 
 // Settle is the second step after Admit.
 func (b *Breaker) Settle(t stage.Ticket, ctx context.Context, now int64, err error, completed bool) {
 	s, ok := t.Ref.(*seat)
-	if !ok {
-		return
-	}
-	if completed {
+	switch {
+	case !ok:
+	case completed:
 		s.done(ctx, t.At, now, err)
-	} else {
+	default:
 		s.abandon(ctx, t.At, now)
 	}
 }
 
 // allow is Allow at a given time.
 func (b *Breaker) allow(ctx context.Context, now int64) (Permit, error) {
-	if b == nil {
-		return Permit{}, nil
-	}
 	if err := ctx.Err(); err != nil {
 		return Permit{}, err
 	}
-	e, p := b.cur.Load(), b.plan.Load()
-	if e.state == Closed && p.plain && !e.closed.recovering.Load() {
-		return Permit{seat: &e.seat, start: now, ctx: ctx}, nil
-	}
-	return b.admit(ctx, now)
+	s, err := b.seatFor(ctx, now)
+	return Permit{seat: s, start: now, ctx: ctx}, err
 }
 
-// admit decides where Allow's short way does not.
-func (b *Breaker) admit(ctx context.Context, now int64) (Permit, error) {
-	p := b.plan.Load()
-	switch mode := p.modeAt(now); mode {
+// seatFor gives a call its seat. None and no error means that the call passes and
+// is not counted.
+func (b *Breaker) seatFor(ctx context.Context, now int64) (*seat, error) {
+	if b == nil {
+		return nil, nil
+	}
+	e, p := b.cur.Load(), b.plan.Load()
+	if e.state == Closed && p.plain && !e.closed.recovering.Load() {
+		return &e.seat, nil
+	}
+	return b.admit(ctx, e, p, now)
+}
+
+// admit is seatFor where a closed breaker's short way does not do.
+func (b *Breaker) admit(ctx context.Context, e *episode, p *plan, now int64) (*seat, error) {
+	mode := p.modeAt(now)
+	if e.state == Open && mode == 0 && now < e.open.until.Load() {
+		return nil, b.refuse(ctx, e.refusal, now)
+	}
+	switch mode {
 	case Disabled:
-		return Permit{}, nil
+		return nil, nil
 	case ForcedOpen:
-		return Permit{}, b.refuse(ctx, p.refusal, now)
-	case ForcedClosed, Shadow:
-		s, _ := b.enter(ctx, p, now)
-		if s == nil && mode == Shadow {
-			b.history.Load().shadowed.Add(1)
-		}
-		return Permit{seat: s, start: now, ctx: ctx}, nil
+		return nil, b.refuse(ctx, p.refusal, now)
 	}
 	s, e := b.enter(ctx, p, now)
-	if s == nil {
-		return Permit{}, b.refuse(ctx, e.refusal, now)
+	switch {
+	case s != nil || mode == ForcedClosed:
+		return s, nil
+	case mode == Shadow:
+		b.history.Load().shadowed.Add(1)
+		return nil, nil
 	}
-	return Permit{seat: s, start: now, ctx: ctx}, nil
+	return nil, b.refuse(ctx, e.refusal, now)
 }
 
 // enter gives a call its seat in the current episode, or returns no seat and the
@@ -244,10 +253,7 @@ func (b *Breaker) enter(ctx context.Context, p *plan, now int64) (*seat, *episod
 			if now < e.open.until.Load() {
 				return nil, e
 			}
-			b.mu.Lock()
-			b.move(ctx, e, b.newHalfOpen(p, now, e))
-			b.mu.Unlock()
-			b.deliver()
+			b.change(ctx, e, b.newHalfOpen(p, now, e))
 		case HalfOpen:
 			s, ended := b.enterTrial(ctx, e, p, now)
 			if ended {

@@ -28,6 +28,27 @@ type closed struct {
 	flight atomic.Pointer[flight]
 }
 
+// succeed settles the call in seat s, which is not a probe's, as a success: what
+// nearly all calls do, so it is written out.
+func (s *seat) succeed(ctx context.Context, start, now int64) {
+	e := s.ep
+	b := e.b
+	if s != &e.seat {
+		e.closed.flight.Load().leave(s, start)
+	}
+	if b.cur.Load() != e {
+		b.stale.Add(1)
+		return
+	}
+	c := &e.closed
+	if c.row.Load() != 0 {
+		c.row.Store(0)
+	}
+	if bad := c.record(now, elapsed(start, now), 0); bad || c.gated.Load() {
+		b.judge(ctx, e, now)
+	}
+}
+
 // settle counts the end of the call in seat s and does what follows from it.
 func (s *seat) settle(ctx context.Context, start, now int64, v verdict) {
 	e := s.ep
@@ -37,6 +58,10 @@ func (s *seat) settle(ctx context.Context, start, now int64, v verdict) {
 		b.settleProbe(ctx, s.probe, now, took, v)
 		return
 	}
+	if v.outcome == sluice.Success && v.tripFor <= 0 {
+		s.succeed(ctx, start, now)
+		return
+	}
 	if s != &e.seat {
 		e.closed.flight.Load().leave(s, start)
 	}
@@ -44,44 +69,45 @@ func (s *seat) settle(ctx context.Context, start, now int64, v verdict) {
 		b.stale.Add(1)
 		return
 	}
+	c := &e.closed
+	bad := false
 	switch v.outcome {
-	case sluice.Ignored:
-		b.ignored.Add(1)
+	case sluice.Success:
+		c.row.Store(0)
+		bad = c.record(now, took, 0)
+	case sluice.Failure:
+		c.row.Add(1)
+		bad = c.record(now, took, slidingwindow.Failed)
 	case sluice.Throttled:
 		b.throttled.Add(1)
-	}
-	bad := false
-	if (v.outcome != sluice.Ignored || v.gaveUp) && !v.unspent {
-		bad = e.closed.record(now, took, v)
+		bad = c.record(now, took, 0)
+	default:
+		b.ignored.Add(1)
+		if v.gaveUp {
+			bad = c.record(now, took, slidingwindow.NoVerdict)
+		}
 	}
 	switch {
 	case v.tripFor > 0:
 		b.change(ctx, e, b.newOpenFor(e, now, v.tripFor))
-	case bad || e.closed.gated.Load():
+	case bad || c.gated.Load():
 		b.judge(ctx, e, now)
 	}
 }
 
-// record counts the call in every window and reports whether it was bad for one.
-func (c *closed) record(now, took int64, v verdict) (bad bool) {
-	var what slidingwindow.Event
-	switch {
-	case v.outcome == sluice.Failure:
-		what = slidingwindow.Failed
-		c.row.Add(1)
-	case v.outcome == sluice.Success:
-		if c.row.Load() != 0 {
-			c.row.Store(0)
-		}
-	case v.gaveUp:
-		what = slidingwindow.NoVerdict
-	}
+// record counts the call in every window, as slow where it took longer than the
+// limit there, and reports whether it was bad for one.
+func (c *closed) record(now, took int64, what slidingwindow.Event) (bad bool) {
 	for w := c.windows.Load(); w != nil; w = w.next {
 		event := what
 		if w.limit > 0 && took > w.limit {
 			event |= slidingwindow.Slow
 		}
-		w.record(now, event)
+		if w.counts != nil {
+			w.counts.RecordAt(now, event)
+		} else {
+			w.recordCall(event)
+		}
 		bad = bad || event&(slidingwindow.Failed|slidingwindow.Slow) != 0
 	}
 	return bad

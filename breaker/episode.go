@@ -94,7 +94,7 @@ func (b *Breaker) newClosed(p *plan, now int64, cause Cause, from *episode) *epi
 		if p.ramp > 0 {
 			e.ramped = true
 			e.closed.recovering.Store(true)
-			e.refuseFor(ReasonRecovering)
+			e.refuseFor(refusedRecovering)
 		}
 	}
 	return e
@@ -125,7 +125,7 @@ func (b *Breaker) newOpenUntil(now int64, cause Cause, until int64) *episode {
 	e := b.newEpisode(Open, now, cause)
 	e.open = &open{stretch: 1}
 	e.open.until.Store(until)
-	e.refuseFor(ReasonOpen)
+	e.refuseFor(refusedOpen)
 	e.refusal.until = &e.open.until
 	return e
 }
@@ -135,7 +135,7 @@ func (b *Breaker) newHalfOpen(p *plan, now int64, from *episode) *episode {
 	e := b.newEpisode(HalfOpen, now, Cause{Reason: DeadlinePassed})
 	e.rule, e.kind, e.level, e.steady = from.rule, from.kind, from.level, from.steady
 	e.trial = newTrial(p)
-	e.refuseFor(ReasonHalfOpen)
+	e.refuseFor(refusedHalfOpen)
 	return e
 }
 
@@ -153,8 +153,8 @@ func (b *Breaker) newEpisode(s State, now int64, cause Cause) *episode {
 var noCause Cause
 
 // refuseFor makes the refusal that e gives.
-func (e *episode) refuseFor(reason string) {
-	e.refusal = &OpenError{name: e.b.name, reason: reason, cause: *e.cause}
+func (e *episode) refuseFor(r reason) {
+	e.refusal = &OpenError{name: e.b.name, reason: r, cause: *e.cause}
 	e.b.countRefusals()
 }
 

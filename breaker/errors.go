@@ -22,20 +22,33 @@ const (
 	ReasonForcedOpen = "forced_open" // an override refuses all
 )
 
+// reason is a reason as a number, for counting.
+type reason uint8
+
+const (
+	refusedOpen reason = iota
+	refusedHalfOpen
+	refusedRecovering
+	refusedForced
+	reasons = 4
+)
+
+var reasonNames = [reasons]string{refusedOpen: ReasonOpen, refusedHalfOpen: ReasonHalfOpen, refusedRecovering: ReasonRecovering, refusedForced: ReasonForcedOpen}
+
 // OpenError is the refusal of a breaker, found with errors.As; it implements
 // sluice.Rejection. It is built once for each stay in a state, so refusing
 // allocates nothing. It keeps no context and may be kept.
 type OpenError struct {
 	name   string
-	reason string
+	reason reason
 	cause  Cause
 	until  *atomic.Int64 // when it is worth while to ask again; nil if that is not known
 }
 
 // Error names the breaker, the reason and what led to it.
 func (e *OpenError) Error() string {
-	text := fmt.Sprintf("breaker %q: %s", e.name, e.reason)
-	if why := e.cause.String(); why != "" && e.reason != ReasonForcedOpen {
+	text := fmt.Sprintf("breaker %q: %s", e.name, e.Reason())
+	if why := e.cause.String(); why != "" && e.reason != refusedForced {
 		text += " (" + why + ")"
 	}
 	return text
@@ -51,7 +64,7 @@ func (e *OpenError) Resource() string { return e.name }
 func (e *OpenError) Policy() string { return "breaker" }
 
 // Reason returns one of the Reason constants.
-func (e *OpenError) Reason() string { return e.reason }
+func (e *OpenError) Reason() string { return reasonNames[e.reason] }
 
 // Cause returns why the breaker went into the state in which it refused.
 func (e *OpenError) Cause() Cause { return e.cause }

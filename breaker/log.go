@@ -58,5 +58,5 @@ func (b *Breaker) logRefused(ctx context.Context, refusal *OpenError, now int64)
 		return
 	}
 	b.hooks.logger.LogAttrs(ctx, slog.LevelDebug, "breaker: refused",
-		slog.Group(group, slog.String("resource", b.name), slog.String("reason", refusal.reason)))
+		slog.Group(group, slog.String("resource", b.name), slog.String("reason", refusal.Reason())))
 }

@@ -66,7 +66,7 @@ func (p *plan) withMode(name string, mode Mode, until int64) *plan {
 	q.mode, q.modeUntil = mode, until
 	q.plain = q.plain && mode == 0
 	if mode == ForcedOpen {
-		q.refusal = &OpenError{name: name, reason: ReasonForcedOpen}
+		q.refusal = &OpenError{name: name, reason: refusedForced}
 		if until != 0 {
 			q.refusal.until = new(atomic.Int64)
 			q.refusal.until.Store(until)

@@ -34,8 +34,8 @@ type history struct {
 
 // refusals has one counter for each reason; one cache line.
 type refusals struct {
-	open, halfOpen, recovering, forced atomic.Int64
-	_                                  [stripe.Line - 4*8]byte
+	by [reasons]atomic.Int64
+	_  [stripe.Line - reasons*8]byte
 }
 
 // countRefusals makes the history, if there is none. Who makes it possible for the
@@ -78,17 +78,7 @@ func (b *Breaker) moved(from, to *episode) {
 
 // refuse counts a refusal and returns it.
 func (b *Breaker) refuse(ctx context.Context, refusal *OpenError, now int64) error {
-	cell := &b.history.Load().refused[stripe.Index()]
-	switch refusal.reason {
-	case ReasonOpen:
-		cell.open.Add(1)
-	case ReasonHalfOpen:
-		cell.halfOpen.Add(1)
-	case ReasonRecovering:
-		cell.recovering.Add(1)
-	case ReasonForcedOpen:
-		cell.forced.Add(1)
-	}
+	b.history.Load().refused[stripe.Index()].by[refusal.reason].Add(1)
 	if b.hooks.logger != nil {
 		b.logRefused(ctx, refusal, now)
 	}
@@ -96,13 +86,12 @@ func (b *Breaker) refuse(ctx context.Context, refusal *OpenError, now int64) err
 }
 
 // refusedSoFar adds the stripes up.
-func (h *history) refusedSoFar() (r RefusedSnapshot) {
+func (h *history) refusedSoFar() RefusedSnapshot {
+	var n [reasons]int64
 	for i := range h.refused {
-		c := &h.refused[i]
-		r.Open += c.open.Load()
-		r.HalfOpen += c.halfOpen.Load()
-		r.Recovering += c.recovering.Load()
-		r.Forced += c.forced.Load()
+		for r := range n {
+			n[r] += h.refused[i].by[r].Load()
+		}
 	}
-	return r
+	return RefusedSnapshot{Open: n[refusedOpen], HalfOpen: n[refusedHalfOpen], Recovering: n[refusedRecovering], Forced: n[refusedForced]}
 }

@@ -3,6 +3,7 @@ package breaker
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/sluicego/sluice"
@@ -27,6 +28,10 @@ type verdict struct {
 
 // done settles the call in seat s by its error.
 func (s *seat) done(ctx context.Context, start, now int64, err error) {
+	if err == nil && s.probe == nil {
+		s.succeed(ctx, start, now)
+		return
+	}
 	if err == nil {
 		s.settle(ctx, start, now, verdict{outcome: sluice.Success})
 		return
@@ -43,23 +48,33 @@ func (s *seat) abandon(ctx context.Context, start, now int64) {
 	s.settle(ctx, start, now, v)
 }
 
-// judge finds out what a non-nil err means. If the classifier panics, the call is
-// settled as a failure here, and the panic goes on.
+// judge finds out what a non-nil err means: as the classifier says, or the list of
+// successes, or sluice.Classify. A local refusal is shown to neither of the first
+// two. If the classifier panics, the call is settled as a failure here, and the
+// panic goes on.
 func (s *seat) judge(ctx context.Context, start, now int64, err error) verdict {
 	h := s.ep.b.hooks
-	if errors.Is(err, sluice.ErrRejected) {
-		return verdict{outcome: sluice.Ignored, unspent: true}
-	}
 	var said Verdict
-	if h.classify != nil {
-		said = s.ask(ctx, start, now, err)
+	o := sluice.Outcome(0)
+	if (h.classify != nil || len(h.successes) > 0) && !errors.Is(err, sluice.ErrRejected) {
+		if h.classify != nil {
+			said = s.ask(ctx, start, now, err)
+			o = said.Outcome
+		}
+		if o == 0 && slices.ContainsFunc(h.successes, func(success error) bool { return errors.Is(err, success) }) {
+			o = sluice.Success
+		}
 	}
-	o := said.Outcome
 	if o == 0 {
 		o = s.ep.b.classify(ctx, elapsed(start, now), err)
 	}
-	v := verdict{outcome: o, tripFor: said.TripFor, gaveUp: o == sluice.Ignored && ctx.Err() != nil, wait: -1}
-	if o == sluice.Throttled {
+	v := verdict{outcome: o, tripFor: said.TripFor}
+	switch o {
+	case sluice.Ignored:
+		v.unspent = errors.Is(err, sluice.ErrRejected)
+		v.gaveUp = !v.unspent && ctx.Err() != nil
+	case sluice.Throttled:
+		v.wait = -1
 		if d, ok := sluice.RetryAfter(err); ok {
 			v.wait = max(d, 0)
 		}
@@ -82,11 +97,6 @@ func (s *seat) ask(ctx context.Context, start, now int64, err error) Verdict {
 
 // classify is what an error means by default.
 func (b *Breaker) classify(ctx context.Context, took int64, err error) sluice.Outcome {
-	for _, success := range b.hooks.successes {
-		if errors.Is(err, success) {
-			return sluice.Success
-		}
-	}
 	if budget := b.plan.Load().minBudget; took >= 0 && took < budget && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		ctx = hurried{ctx}
 	}

@@ -116,11 +116,8 @@ func (w *window) find(spec windowSpec) *window {
 	return nil
 }
 
-func (w *window) record(now int64, e slidingwindow.Event) {
-	if w.counts != nil {
-		w.counts.RecordAt(now, e)
-		return
-	}
+// recordCall counts a call in a window of calls.
+func (w *window) recordCall(e slidingwindow.Event) {
 	w.ring.Record(e)
 	if w.total != nil {
 		w.total.Record(e)

@@ -65,14 +65,6 @@ func newBucket(start int64, newest *bucket, width int64) *bucket {
 	return b
 }
 
-func (b *bucket) add(e Event) {
-	c := &b.own
-	if b.spread != nil {
-		c = &b.spread[stripe.Index()]
-	}
-	c.add(e)
-}
-
 func (b *bucket) sums() Sums {
 	s := b.own.sums()
 	if b.spread != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicego/sluice/internal/clock"
+	"github.com/sluicego/sluice/internal/stripe"
 )
 
 // Counts is the time window of a circuit breaker: calls, failures and slow calls
@@ -73,7 +74,15 @@ func (c *Counts) RecordAt(now int64, e Event) {
 			return
 		}
 	}
-	b.add(e)
+	t := &b.own.tally
+	if b.spread != nil {
+		t = &b.spread[stripe.Index()].tally
+	}
+	if e == 0 {
+		t.total.Add(1)
+	} else {
+		t.add(e)
+	}
 	// The order matters: whoever sums after cur moved on has either seen the add
 	// above, or will see late change.
 	if c.cur.Load() != b {

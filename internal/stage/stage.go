@@ -8,8 +8,9 @@ import "context"
 
 // A Stage admits a call and is told how it ended.
 //
-// Admit takes the time it was reached. It returns a ticket, or a refusal, which
-// leaves nothing taken. Settle is called exactly once for each ticket: completed
+// Admit takes the time it was reached, and a ctx that was not done then: whoever
+// runs the stages looks once for all of them. It returns a ticket, or a refusal,
+// which leaves nothing taken. Settle is called exactly once for each ticket: completed
 // is false when the call panicked or its goroutine ended, and err means nothing
 // then. ctx is the one given to Admit. Both are safe for concurrent use.
 type Stage interface {
