@@ -95,10 +95,15 @@ func playCounts(t *testing.T, data []byte) {
 		case do >= 200: // a writer that was held up
 			at := max(0, now-s.gap(width, buckets))
 			c.RecordAt(at, e)
-			l.record(at, e)
+			l.record(at, e, 1)
+		case do >= 184: // so many that the next bucket is a spread one
+			for range 2 * busyCalls {
+				c.RecordAt(now, e)
+			}
+			l.record(now, e, 2*busyCalls)
 		default:
 			c.RecordAt(now, e)
-			l.record(now, e)
+			l.record(now, e, 1)
 		}
 		got := c.SumAt(now)
 		checkSums(t, got)
@@ -147,7 +152,7 @@ func playLeapArray(t *testing.T, data []byte) {
 			require.Zero(t, cell.Load(), "a whole span late: an empty T")
 		}
 		cell.Add(1)
-		l.record(at, 0)
+		l.record(at, 0, 1)
 		look(now)
 		look(now + s.gap(width, buckets))
 		look(max(0, now-s.gap(width, buckets)))
@@ -165,7 +170,7 @@ func playRing(t *testing.T, data []byte) {
 		e := Event(s.next() % 8)
 		r.Record(e)
 		if e&(NoVerdict|Slow) != NoVerdict {
-			last = append(last, entry{event: e})
+			last = append(last, entry{event: e, times: 1})
 			last = last[max(0, len(last)-n):]
 		}
 		got := r.Sum()

@@ -1,7 +1,7 @@
 package slidingwindow
 
 // ledger is the obvious time window: it keeps every event and answers by looking
-// at all of them.
+// at all of them. Equal events of one moment share an entry.
 type ledger struct {
 	buckets, width int64
 	newest         int64 // number of the newest bucket that anybody wrote to
@@ -11,10 +11,11 @@ type ledger struct {
 type entry struct {
 	bucket int64 // number of the bucket it lies in
 	event  Event
+	times  int64
 }
 
-func (l *ledger) record(at int64, e Event) {
-	l.entries = append(l.entries, entry{at / l.width, e})
+func (l *ledger) record(at int64, e Event, times int64) {
+	l.entries = append(l.entries, entry{at / l.width, e, times})
 	l.newest = max(l.newest, at/l.width)
 }
 
@@ -37,16 +38,16 @@ func sums(entries []entry) Sums {
 		verdict := e.event&NoVerdict == 0
 		slow := e.event&Slow != 0
 		if verdict {
-			s.Total++
+			s.Total += e.times
 		}
 		if verdict && e.event&Failed != 0 {
-			s.Failures++
+			s.Failures += e.times
 		}
 		if verdict && slow {
-			s.Slow++
+			s.Slow += e.times
 		}
 		if !verdict && slow {
-			s.GaveUp++
+			s.GaveUp += e.times
 		}
 	}
 	return s

@@ -80,7 +80,7 @@ func TestCountsLoseNothingAmongManyWriters(t *testing.T) {
 		}
 		e := Event(random.IntN(8))
 		c.RecordAt(now, e)
-		switch s := sums([]entry{{event: e}}); {
+		switch s := sums([]entry{{event: e, times: 1}}); {
 		case s.GaveUp > 0:
 			gaveUp.Add(1)
 		default:
@@ -95,6 +95,28 @@ func TestCountsLoseNothingAmongManyWriters(t *testing.T) {
 	c.Retire()
 	want := Sums{Total: calls.Load(), Failures: failures.Load(), Slow: slow.Load(), GaveUp: gaveUp.Load()}
 	assert.Equal(t, want, totals.Sums())
+}
+
+// A bucket leaves the ring of two while somebody still adds to it: the record is
+// in the totals all the same, once.
+func TestARecordIntoALeavingBucketReachesTheTotals(t *testing.T) {
+	const width = 10
+	var totals Totals
+	c, err := NewCountsInto(&totals, 2*width, 2)
+	require.NoError(t, err)
+	duel(duelRounds(5_000), func(me int, round int64) {
+		now := 3 * round * width
+		if me == 0 {
+			c.RecordAt(now, Failed)
+			return
+		}
+		for i := range int64(3) {
+			c.RecordAt(now+i*width, Slow)
+		}
+	}, func(round int64) {
+		held := c.SumAt((3*round + 2) * width).Plus(totals.Sums())
+		assert.Equal(t, Sums{Total: 4 * round, Failures: round, Slow: 3 * round}, held, "round %d", round)
+	})
 }
 
 // Small rings, so that the writers lap one another: at rest the totals are what
@@ -168,7 +190,7 @@ func TestAHistogramCountsEveryCallOnce(t *testing.T) {
 // The first two calls that are cut off may meet over making their counts.
 func TestTheFirstCallsThatAreCutOffAreNotLost(t *testing.T) {
 	h := newHistogram(t, 8)
-	duel(duelRounds(2_000), func(int, int64) {
+	duel(duelRounds(5_000), func(int, int64) {
 		h.RecordCensored(time.Second)
 	}, func(round int64) {
 		assert.EqualValues(t, 2, h.Censored(), "round %d", round)
