@@ -72,13 +72,18 @@ func runStage[T any](ctx context.Context, s stage.Stage, call func(context.Conte
 		return v, err
 	}
 	completed := false
-	defer func() { s.Settle(t, ctx, clock.Now(), err, completed) }()
+	defer func() {
+		if !completed { // call panicked, or its goroutine is ending
+			s.Settle(t, ctx, clock.Now(), nil, false)
+		}
+	}()
 	inner := ctx
 	if t.Probe {
 		inner = stage.WithProbe(ctx)
 	}
 	v, err = call(inner)
 	completed = true
+	s.Settle(t, ctx, clock.Now(), err, true)
 	return v, err
 }
 
@@ -94,36 +99,43 @@ func runStages[T any](ctx context.Context, stages []stage.Stage, call func(conte
 	}
 	var tickets [maxStages]stage.Ticket
 	taken, completed := 0, false
-	defer func() { settle(stages[:taken], &tickets, ctx, clock.Now(), err, completed) }()
-	inner, now := ctx, clock.Now()
-	for _, s := range stages {
-		if tickets[taken], err = s.Admit(inner, now); err != nil {
-			completed = true
-			return v, err
+	defer func() {
+		if taken > 0 { // call or a stage panicked, or the goroutine is ending
+			settle(stages[:taken], &tickets, ctx, err, completed)
 		}
-		t := &tickets[taken]
+	}()
+	inner, now := ctx, clock.Now()
+	for taken < len(stages) {
+		var t stage.Ticket
+		if t, err = stages[taken].Admit(inner, now); err != nil {
+			break
+		}
+		tickets[taken] = t
 		taken++
 		now = max(now, t.At)
 		if t.Probe {
 			inner = stage.WithProbe(inner)
 		}
 	}
-	v, err = call(inner)
+	if err == nil {
+		v, err = call(inner)
+		now = clock.Now()
+	}
 	completed = true
+	for taken > 0 {
+		taken--
+		stages[taken].Settle(tickets[taken], ctx, now, err, true)
+	}
 	return v, err
 }
 
-// settle tells every stage how the call ended, the innermost first. A panic in one
-// (its classifier is foreign code) keeps none of the others from being told.
-func settle(stages []stage.Stage, tickets *[maxStages]stage.Ticket, ctx context.Context, now int64, err error, completed bool) {
-	n := len(stages)
-	defer func() {
-		if n > 0 {
-			settle(stages[:n], tickets, ctx, now, err, completed)
-		}
-	}()
-	for n > 0 {
-		n--
-		stages[n].Settle(tickets[n], ctx, now, err, completed)
+// settle tells the stages that runStages did not come to tell how the call ended,
+// the innermost first. A panic in one (its classifier is foreign code) keeps none
+// of the others from being told.
+func settle(stages []stage.Stage, tickets *[maxStages]stage.Ticket, ctx context.Context, err error, completed bool) {
+	last := len(stages) - 1
+	if last > 0 {
+		defer settle(stages[:last], tickets, ctx, err, completed)
 	}
+	stages[last].Settle(tickets[last], ctx, clock.Now(), err, completed)
 }

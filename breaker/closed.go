@@ -138,47 +138,63 @@ func (b *Breaker) judge(ctx context.Context, e *episode, now int64) {
 // gate alone holds one back.
 func (b *Breaker) reached(p *plan, e *episode, now int64) (rule int32, cause Cause, gated bool) {
 	rule = -1
-	own := e.closed.windows.Load()
-	for i, r := range p.config.Rules {
-		bad, total, ok := e.measure(p, own, r, now)
-		if !ok {
+	m := e.measure(now)
+	for i := range p.config.Rules {
+		r := &p.config.Rules[i]
+		bad, total, ok := m.of(p, r)
+		switch {
+		case !ok:
 			continue
-		}
-		if r.isRatio() {
-			if total == 0 || bad*million < ppm(r.Ratio)*total || !significant(bad, total, r.Ratio, p.config.Confidence) {
+		case !r.isRatio():
+			if bad < int64(r.Count) {
 				continue
 			}
-			if total < int64(p.config.gate(r)) {
-				gated = true
-				continue
-			}
-		} else if bad < int64(r.Count) {
+		case total == 0 || bad*million < ppm(r.Ratio)*total || !significant(bad, total, r.Ratio, p.config.Confidence):
+			continue
+		case total < int64(p.config.gate(*r)):
+			gated = true
 			continue
 		}
-		if rule < 0 || p.openFor(int32(i), r.Kind) > p.openFor(rule, p.config.Rules[rule].Kind) {
-			rule, cause = int32(i), Cause{Reason: RuleTripped, Rule: r, Bad: bad, Total: total}
+		if rule < 0 || p.openFor(int32(i), r.Kind) > p.openFor(rule, cause.Rule.Kind) {
+			rule, cause = int32(i), Cause{Reason: RuleTripped, Rule: *r, Bad: bad, Total: total}
 		}
 	}
 	return rule, cause, gated
 }
 
-// measure returns what r looks at: bad of total calls. ok is false in the moment
-// in which Update has changed the rules but not yet the windows.
-func (e *episode) measure(p *plan, own *window, r Rule, now int64) (bad, total int64, ok bool) {
+// measure reads what an episode in Closed has counted, each window once for all
+// the rules in a row that look at it.
+type measure struct {
+	e    *episode
+	now  int64
+	own  *window
+	last *window // of which sums are
+	sums slidingwindow.Sums
+}
+
+func (e *episode) measure(now int64) measure {
+	return measure{e: e, now: now, own: e.closed.windows.Load()}
+}
+
+// of returns what r looks at: bad of total calls. ok is false in the moment in
+// which Update has changed the rules but not yet the windows.
+func (m *measure) of(p *plan, r *Rule) (bad, total int64, ok bool) {
 	if r.Kind == ConsecutiveFailures {
-		row := e.closed.row.Load()
+		row := m.e.closed.row.Load()
 		return row, row, true
 	}
-	w := own.find(specFor(p.config, r))
+	w := m.own.find(specFor(&p.config, r))
 	if w == nil {
 		return 0, 0, false
 	}
-	s := w.sum(now)
-	if r.Kind != SlowCallRatio {
-		return s.Failures, s.Total, true
+	if w != m.last {
+		m.last, m.sums = w, w.sum(m.now)
 	}
-	overdue := e.closed.flight.Load().overdue(now, int64(r.SlowerThan), w)
-	return s.Slow + s.GaveUp + overdue, s.Total + s.GaveUp + overdue, true
+	if r.Kind != SlowCallRatio {
+		return m.sums.Failures, m.sums.Total, true
+	}
+	slow := m.sums.GaveUp + m.e.closed.flight.Load().overdue(m.now, int64(r.SlowerThan), w)
+	return m.sums.Slow + slow, m.sums.Total + slow, true
 }
 
 // change moves from e to next and tells the listeners; it does nothing if e has

@@ -163,9 +163,9 @@ func (e *episode) shareAt(p *plan, now int64) float64 {
 // back.
 func (b *Breaker) reasonClosed(e *episode, p *plan, now int64) string {
 	text, closest := "no calls yet", -1.0
-	own := e.closed.windows.Load()
+	m := e.measure(now)
 	for _, r := range p.config.Rules {
-		bad, total, ok := e.measure(p, own, r, now)
+		bad, total, ok := m.of(p, &r)
 		if !ok || total == 0 {
 			continue
 		}

@@ -22,14 +22,14 @@ func windowSpecs(c Config) []windowSpec {
 	specs := []windowSpec{{c.Window, c.Buckets, c.CountWindow, 0}}
 	for _, r := range c.Rules {
 		if r.Kind != ConsecutiveFailures {
-			specs = withSpec(specs, specFor(c, r))
+			specs = withSpec(specs, specFor(&c, &r))
 		}
 	}
 	return specs
 }
 
 // specFor is the window that r wants; its limit is 0 if any will do.
-func specFor(c Config, r Rule) windowSpec {
+func specFor(c *Config, r *Rule) windowSpec {
 	if r.Over > 0 {
 		return windowSpec{r.Over, c.Buckets, 0, int64(r.SlowerThan)}
 	}
