@@ -64,7 +64,7 @@ func (p *Permit) settle(now int64, o sluice.Outcome) {
 		if o == 0 {
 			o = sluice.Success
 		}
-		s.settle(p.ctx, p.start, now, verdict{outcome: o, gaveUp: o == sluice.Ignored && p.ctx.Err() != nil})
+		s.settle(p.ctx, p.start, now, verdict{outcome: o, gaveUp: o == sluice.Ignored && p.ctx.Err() != nil, wait: -1})
 	}
 }
 
