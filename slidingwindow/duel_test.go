@@ -35,21 +35,33 @@ func duel(rounds int, act func(me int, round int64), judge func(round int64)) {
 // so that both go on within some 100 ns of each other.
 func meet(n *atomic.Int64, all int64) {
 	n.Add(1)
-	for i := 1; n.Load() < all; i++ {
-		linger(i)
+	var p patience
+	for n.Load() < all {
+		p.turn()
 	}
 }
 
-// linger is what the i-th turn of a waiting loop does: nothing, but now and then
+// patience is how a waiting loop spends its turns: on nothing, but now and then
 // it offers its core to the other goroutine, which may have none.
-func linger(i int) {
-	switch {
-	case i%1000 != 0:
-	case i < 200_000:
-		runtime.Gosched()
-	default:
-		time.Sleep(time.Microsecond) // even a yielding thread keeps its core
+type patience struct {
+	turns int
+	until int64
+}
+
+func (p *patience) turn() {
+	p.turns++
+	if p.turns%1000 != 0 {
+		return
 	}
+	now := Now()
+	if p.until == 0 {
+		p.until = now + int64(300*time.Microsecond)
+	}
+	if now < p.until {
+		runtime.Gosched()
+		return
+	}
+	time.Sleep(time.Microsecond) // even a yielding thread keeps its core
 }
 
 // spin wastes a nanosecond or less n times.

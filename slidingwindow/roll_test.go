@@ -101,9 +101,10 @@ func rollRounds(w rollWindow, rounds int) rollResult {
 			w.record(at(r))
 			recorded.Store(r)
 		default:
-			for i := 1; recorded.Load() < r; i++ {
+			var p patience
+			for recorded.Load() < r {
 				read(me, r)
-				linger(i)
+				p.turn()
 			}
 		}
 	}, func(r int64) {
