@@ -27,7 +27,7 @@ type Config struct {
 	Window  time.Duration
 	Buckets int
 	// CountWindow, if not 0, replaces the time window by the last so many calls. At
-	// most 65 536. Rules with an Over of their own keep their time window.
+	// most 16 384. Rules with an Over of their own keep their time window.
 	CountWindow int
 	// MinRequests is how many calls a window must hold before a ratio rule may
 	// trip.

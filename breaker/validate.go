@@ -11,7 +11,7 @@ import (
 const (
 	minRatio       = 0.000001
 	maxBuckets     = 10_000
-	maxCountWindow = 65_536
+	maxCountWindow = 16_384
 	maxStages      = 100
 	maxStage       = 1_000
 )
