@@ -117,7 +117,7 @@ func (b *Breaker) newOpen(p *plan, now int64, cause Cause, rule int32, kind Kind
 func (b *Breaker) newOpenFor(e *episode, now int64, d time.Duration) *episode {
 	next := b.newOpenUntil(now, Cause{Reason: TripRequested}, clock.After(now, d))
 	next.open.fixed = true
-	next.level, next.steady = e.level, d
+	next.level, next.steady = e.levelKept(b.plan.Load(), now), d
 	return next
 }
 

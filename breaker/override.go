@@ -72,7 +72,8 @@ func (b *Breaker) trip(now int64, d time.Duration) error {
 		if d > 0 {
 			return b.newOpenFor(e, now, d)
 		}
-		return b.newOpen(b.plan.Load(), now, Cause{Reason: TripRequested}, -1, 0, e.level)
+		p := b.plan.Load()
+		return b.newOpen(p, now, Cause{Reason: TripRequested}, -1, 0, e.levelKept(p, now))
 	})
 	return nil
 }
