@@ -8,6 +8,11 @@ import (
 	"time"
 )
 
+// catchUp is how far a load may fall behind and still make up for it. If it is more,
+// the machine stood still, and the gateway with it: a flood of requests all at once
+// would be nobody's clients.
+const catchUp = 250 * time.Millisecond
+
 // A load is the clients of one service: an open loop of so many requests a second,
 // evenly spaced. A slow answer does not slow the requests that follow.
 type load struct {
@@ -45,7 +50,11 @@ func (l *load) run(ctx context.Context) {
 			l.tally.answered(during, 0, 0)
 		}
 		// Each time is reckoned from the start, so that a late one makes no other late.
-		wait.Reset(time.Until(start.Add(time.Duration(n) * time.Second / time.Duration(l.rate))))
+		due := start.Add(time.Duration(n) * time.Second / time.Duration(l.rate))
+		if late := time.Since(due); late > catchUp {
+			start = start.Add(late)
+		}
+		wait.Reset(time.Until(due))
 	}
 }
 

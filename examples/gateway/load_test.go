@@ -51,6 +51,25 @@ func TestLoad_SlowAnswersDoNotSlowTheRequests(t *testing.T) {
 	})
 }
 
+func TestLoad_MakesUpForAPauseButNotForAStandstill(t *testing.T) {
+	for pause, want := range map[time.Duration]int{
+		200 * time.Millisecond: 400,
+		4 * time.Second:        241, // six of ten seconds, and the one that was due meanwhile
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := answering(0, 200, 40, 100)
+			l.phase = func() phase {
+				if l.tally.incident.sent == 100 {
+					time.Sleep(pause)
+				}
+				return incident
+			}
+			runFor(t, l, 10*time.Second-1)
+			assert.InDeltaf(t, want, l.tally.incident.sent, 1, "after %v", pause)
+		})
+	}
+}
+
 func TestLoad_BeyondItsBoundRequestsFailUnsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := answering(3*time.Second, 200, 10, 5)
