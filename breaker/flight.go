@@ -42,6 +42,7 @@ func flightShape(p *plan) (width int64, buckets int) {
 			span = max(span, int64(clock.After(int64(r.SlowerThan), max(r.Over, p.config.Window))))
 		}
 	}
+	span = min(span, 1<<62) // for ever is long enough, and must not overflow
 	width = max(p.slowLimit/fine, span/most, 1)
 	return width, int(span/width) + 1
 }

@@ -90,7 +90,7 @@ func (b *Breaker) settleProbe(ctx context.Context, s *probe, now, took int64, v 
 	if !stale {
 		e.trial.end(s, end)
 		if end == sluice.Throttled {
-			e.trial.notBefore = clock.After(now, b.throttledFor(e, p, v.wait))
+			e.trial.notBefore = max(e.trial.notBefore, clock.After(now, b.throttledFor(e, p, v.wait)))
 		}
 		if v.tripFor > 0 {
 			b.move(ctx, e, b.newOpenFor(e, now, v.tripFor))
@@ -194,18 +194,15 @@ func (t *trial) writeOff(now int64) (lost []*probe) {
 	return lost
 }
 
-// reckon works out busyUntil after a change.
+// reckon works out busyUntil after a change: when there will be a place and it may
+// be given, or the first lease is over, so that a lost probe is found.
 func (t *trial) reckon() {
 	until := t.notBefore
 	if t.good+t.bad+len(t.out) >= t.size {
-		first := int64(math.MaxInt64) // a full stage with none out has been decided
-		for _, s := range t.out {
-			first = min(first, s.due)
-		}
-		until = first
-	} else if len(t.out) > 0 {
-		// A lost probe is found even while the next one has to wait.
-		until = min(until, t.out[0].due)
+		until = math.MaxInt64
+	}
+	for _, out := range t.out {
+		until = min(until, out.due) // in no order: Update changes the lease
 	}
 	t.busyUntil.Store(until)
 }

@@ -63,8 +63,11 @@ func (c *Counts) Record(e Event) { c.RecordAt(clock.Now(), e) }
 
 // RecordAt counts one call that finished at now. A record that comes late goes
 // to the bucket of its own time; one that comes a whole span late is no longer
-// part of the window and goes straight to the totals.
+// part of the window and goes straight to the totals. A time below 0 counts as 0.
 func (c *Counts) RecordAt(now int64, e Event) {
+	if e != 0 && e&(NoVerdict|Slow) == NoVerdict {
+		return
+	}
 	b := c.cur.Load()
 	if uint64(now-b.start) >= uint64(c.width) {
 		if b = c.roll(now); b == nil {
@@ -154,7 +157,8 @@ func (c *Counts) Retire() {
 // roll returns the bucket of now, making it if need be, or nil if now lies
 // before the ring or the window has retired.
 func (c *Counts) roll(now int64) *bucket {
-	start := now - now%c.width
+	start := max(now, 0)
+	start -= start % c.width
 	slot := &c.ring[int((start/c.width)%int64(len(c.ring)))]
 	var b *bucket
 	left := before
@@ -189,6 +193,7 @@ func (c *Counts) advance(b *bucket) {
 
 // floor is the earliest bucket start that a window ending at now covers.
 func (c *Counts) floor(now int64) int64 {
+	now = max(now, 0)
 	return now - now%c.width - c.width*int64(len(c.ring)-1)
 }
 

@@ -15,6 +15,9 @@ type entry struct {
 }
 
 func (l *ledger) record(at int64, e Event, times int64) {
+	if e&(NoVerdict|Slow) == NoVerdict {
+		return // it changes nothing, not even what is newest
+	}
 	l.entries = append(l.entries, entry{at / l.width, e, times})
 	l.newest = max(l.newest, at/l.width)
 }
