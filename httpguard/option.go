@@ -1,0 +1,155 @@
+package httpguard
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/sluicego/sluice"
+	"github.com/sluicego/sluice/breaker"
+)
+
+// Option sets one thing of a new Transport. The last one wins.
+type Option func(*settings)
+
+// settings is what the options fill in.
+type settings struct {
+	name string
+
+	group      *breaker.Group // together with key
+	key        Key
+	breaker    *breaker.Breaker
+	groupGiven bool // WithBreakers was used
+	oneGiven   bool // WithBreaker was used
+
+	attemptTimeout *time.Duration // nil: none
+	fallback       *fallbackOption
+	fallbackLimit  int
+	classify       func(*http.Request, *http.Response, error) sluice.Outcome
+	logger         *slog.Logger
+}
+
+// fallbackOption is what WithFallback was given.
+type fallbackOption struct {
+	call func(*http.Request, error) (*http.Response, error)
+	on   []Cause
+}
+
+const (
+	defaultName          = "http"
+	defaultFallbackLimit = 128
+)
+
+// WithName sets the name under which metrics, snapshots and logs show the
+// Transport. Give each its own when a program has several.
+//
+// Default: "http".
+func WithName(name string) Option { return func(s *settings) { s.name = name } }
+
+// WithBreakers gives each key of requests its own breaker out of group. A request
+// whose key is empty passes without one, and a nil group lets everything pass. It
+// excludes WithBreaker.
+//
+// Default: no breaker.
+func WithBreakers(group *breaker.Group, key Key) Option {
+	return func(s *settings) { s.group, s.key, s.groupGiven = group, key, true }
+}
+
+// WithBreaker puts all requests behind one breaker, for a client that talks to one
+// upstream. A nil breaker lets everything pass. It excludes WithBreakers.
+//
+// Default: no breaker.
+func WithBreaker(b *breaker.Breaker) Option {
+	return func(s *settings) { s.breaker, s.oneGiven = b, true }
+}
+
+// WithAttemptTimeout sets how long a call may take until its response headers are
+// there. It does not limit reading the body. A call that runs out of time returns
+// an error that matches sluice.ErrTimeout, and counts as a failure of the
+// upstream.
+//
+// Default: none.
+func WithAttemptTimeout(d time.Duration) Option {
+	return func(s *settings) { s.attemptTimeout = &d }
+}
+
+// WithFallback answers in place of the upstream when the call ended for one of the
+// given causes, any if none are given. f gets the request, whose body is used up,
+// and the error: the refusal, the timeout, a *StatusError for a response that
+// counts as a failure, or what the base returned. What it returns is returned
+// instead; Respond makes a response for it, and what an http.Client needs is
+// filled in.
+//
+// An f that has no answer returns the error; the response of the upstream, if
+// there is one, is then passed on after all, and otherwise f's error is. f runs
+// outside the breaker: its success never counts as one of the upstream. While it
+// runs it may hold a connection, so it must not wait for another one to the same
+// upstream. A panic of f goes on to the caller.
+//
+// Default: none.
+func WithFallback(f func(*http.Request, error) (*http.Response, error), on ...Cause) Option {
+	on = append([]Cause(nil), on...)
+	return func(s *settings) { s.fallback = &fallbackOption{f, on} }
+}
+
+// WithFallbackLimit sets how many fallbacks may run at the same time. Beyond that
+// the caller gets what the fallback would have replaced.
+//
+// Default: 128.
+func WithFallbackLimit(n int) Option { return func(s *settings) { s.fallbackLimit = n } }
+
+// WithClassifier lets f say what a finished call says about the upstream; it gets
+// a response or an error. The zero Outcome leaves it to the default, see the
+// package comment. It is not asked about local refusals. An f that reads the body
+// must put what it read back in front of the rest. It runs before the response is
+// returned, with no lock held; when it panics, the call counts as a failure and
+// the panic goes on.
+//
+// Default: none.
+func WithClassifier(f func(*http.Request, *http.Response, error) sluice.Outcome) Option {
+	return func(s *settings) { s.classify = f }
+}
+
+// WithLogger logs each fallback at Debug. Breakers have their own logger, see
+// breaker.WithLogger.
+//
+// Default: nothing is logged.
+func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.logger = l } }
+
+// validate joins all that is wrong with the options.
+func (s *settings) validate() error {
+	var errs []error
+	complain := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("httpguard: "+format, args...))
+	}
+	if s.name == "" {
+		complain("WithName: the name is empty")
+	}
+	if s.groupGiven {
+		if f, isFunc := s.key.(KeyFunc); s.key == nil || isFunc && f == nil {
+			complain("WithBreakers: the key is nil")
+		}
+		if s.oneGiven {
+			complain("WithBreaker and WithBreakers are both given: a request has one breaker")
+		}
+	}
+	if s.attemptTimeout != nil && *s.attemptTimeout <= 0 {
+		complain("WithAttemptTimeout: %v is not positive", *s.attemptTimeout)
+	}
+	if s.fallback != nil {
+		if s.fallback.call == nil {
+			complain("WithFallback: the function is nil")
+		}
+		for _, c := range s.fallback.on {
+			if c < OnRejected || c > OnError {
+				complain("WithFallback: cause %d is not one of %v", uint8(c), allCauses)
+			}
+		}
+	}
+	if s.fallbackLimit < 1 {
+		complain("WithFallbackLimit: %d is not positive", s.fallbackLimit)
+	}
+	return errors.Join(errs...)
+}
