@@ -133,9 +133,6 @@ func TestReadme_CommandsExist(t *testing.T) {
 			programs["./"+s.pkg] = true
 		}
 	}
-	if len(programs) == 0 {
-		t.Skip("no program is written yet")
-	}
 	for line := range strings.Lines(strings.Join(blocks, "")) {
 		switch words := strings.Fields(line); {
 		case strings.HasPrefix(line, "go run "):
