@@ -11,8 +11,42 @@ import (
 	"github.com/sluicego/sluice/breaker"
 )
 
-// Option sets one thing of a new Transport. The last one wins.
-type Option func(*settings)
+// Option sets one thing of a new Transport or Middleware. The last one wins. One
+// that has no meaning for what is being made is an error there. The zero Option
+// sets nothing.
+type Option struct {
+	name  string // of the function that made it
+	sides side
+	set   func(*settings)
+}
+
+// side is what an Option is for.
+type side uint8
+
+const (
+	transportSide side = 1 << iota
+	middlewareSide
+	bothSides = transportSide | middlewareSide
+)
+
+// apply fills in the settings of what is made on one side, and joins all that is
+// wrong with the options.
+func apply(on side, opts []Option) (settings, error) {
+	s := settings{name: defaultName, fallbackLimit: defaultFallbackLimit}
+	var errs []error
+	for _, o := range opts {
+		switch {
+		case o.set == nil:
+		case o.sides&on != 0:
+			o.set(&s)
+		case on == transportSide:
+			errs = append(errs, fmt.Errorf("httpguard: %s has no meaning for a Transport", o.name))
+		default:
+			errs = append(errs, fmt.Errorf("httpguard: %s has no meaning for a Middleware", o.name))
+		}
+	}
+	return s, errors.Join(append(errs, s.validate())...)
+}
 
 // settings is what the options fill in.
 type settings struct {
@@ -46,7 +80,9 @@ const (
 // Transport. Give each its own when a program has several.
 //
 // Default: "http".
-func WithName(name string) Option { return func(s *settings) { s.name = name } }
+func WithName(name string) Option {
+	return Option{"WithName", bothSides, func(s *settings) { s.name = name }}
+}
 
 // WithBreakers gives each key of requests its own breaker out of group. A request
 // whose key is empty passes without one, and a nil group lets everything pass. It
@@ -54,7 +90,7 @@ func WithName(name string) Option { return func(s *settings) { s.name = name } }
 //
 // Default: no breaker.
 func WithBreakers(group *breaker.Group, key Key) Option {
-	return func(s *settings) { s.group, s.key, s.groupGiven = group, key, true }
+	return Option{"WithBreakers", bothSides, func(s *settings) { s.group, s.key, s.groupGiven = group, key, true }}
 }
 
 // WithBreaker puts all requests behind one breaker, for a client that talks to one
@@ -62,7 +98,7 @@ func WithBreakers(group *breaker.Group, key Key) Option {
 //
 // Default: no breaker.
 func WithBreaker(b *breaker.Breaker) Option {
-	return func(s *settings) { s.breaker, s.oneGiven = b, true }
+	return Option{"WithBreaker", bothSides, func(s *settings) { s.breaker, s.oneGiven = b, true }}
 }
 
 // WithAttemptTimeout sets how long a call may take until its response headers are
@@ -72,7 +108,7 @@ func WithBreaker(b *breaker.Breaker) Option {
 //
 // Default: none.
 func WithAttemptTimeout(d time.Duration) Option {
-	return func(s *settings) { s.attemptTimeout = &d }
+	return Option{"WithAttemptTimeout", transportSide, func(s *settings) { s.attemptTimeout = &d }}
 }
 
 // WithFallback answers in place of the upstream when the call ended for one of the
@@ -91,14 +127,16 @@ func WithAttemptTimeout(d time.Duration) Option {
 // Default: none.
 func WithFallback(f func(*http.Request, error) (*http.Response, error), on ...Cause) Option {
 	on = append([]Cause(nil), on...)
-	return func(s *settings) { s.fallback = &fallbackOption{f, on} }
+	return Option{"WithFallback", transportSide, func(s *settings) { s.fallback = &fallbackOption{f, on} }}
 }
 
 // WithFallbackLimit sets how many fallbacks may run at the same time. Beyond that
 // the caller gets what the fallback would have replaced.
 //
 // Default: 128.
-func WithFallbackLimit(n int) Option { return func(s *settings) { s.fallbackLimit = n } }
+func WithFallbackLimit(n int) Option {
+	return Option{"WithFallbackLimit", transportSide, func(s *settings) { s.fallbackLimit = n }}
+}
 
 // WithClassifier lets f say what a finished call says about the upstream; it gets
 // a response or an error. The zero Outcome leaves it to the default, see the
@@ -109,14 +147,16 @@ func WithFallbackLimit(n int) Option { return func(s *settings) { s.fallbackLimi
 //
 // Default: none.
 func WithClassifier(f func(*http.Request, *http.Response, error) sluice.Outcome) Option {
-	return func(s *settings) { s.classify = f }
+	return Option{"WithClassifier", transportSide, func(s *settings) { s.classify = f }}
 }
 
 // WithLogger logs each fallback at Debug. Breakers have their own logger, see
 // breaker.WithLogger.
 //
 // Default: nothing is logged.
-func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.logger = l } }
+func WithLogger(l *slog.Logger) Option {
+	return Option{"WithLogger", bothSides, func(s *settings) { s.logger = l }}
+}
 
 // validate joins all that is wrong with the options.
 func (s *settings) validate() error {

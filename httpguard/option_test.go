@@ -33,6 +33,19 @@ httpguard: WithFallbackLimit: 0 is not positive`)
 	assert.EqualError(t, err, "httpguard: WithAttemptTimeout: 0s is not positive", "zero is not taken for none")
 }
 
+func TestOption_ForTheOtherSideIsAnErrorThatNamesIt(t *testing.T) {
+	_, err := apply(middlewareSide, []Option{WithAttemptTimeout(time.Second), WithName("x"), WithFallbackLimit(0)})
+	assert.EqualError(t, err, `httpguard: WithAttemptTimeout has no meaning for a Middleware
+httpguard: WithFallbackLimit has no meaning for a Middleware`)
+
+	mine := Option{"WithMine", middlewareSide, func(*settings) { t.Error("set") }}
+	_, err = NewTransport(nil, mine, WithName(""))
+	assert.EqualError(t, err, "httpguard: WithMine has no meaning for a Transport\nhttpguard: WithName: the name is empty")
+
+	_, err = NewTransport(nil, Option{})
+	assert.NoError(t, err, "the zero Option sets nothing")
+}
+
 func TestNewTransport_LastOptionWins(t *testing.T) {
 	first, second := newBreaker(t), newBreaker(t)
 	tr := newTransport(t, nil, WithAttemptTimeout(-1), WithBreaker(first), WithAttemptTimeout(time.Second), WithBreaker(second))

@@ -42,11 +42,8 @@ type Transport struct {
 //
 // Without options it does nothing but hand requests to base.
 func NewTransport(base http.RoundTripper, opts ...Option) (*Transport, error) {
-	s := settings{name: defaultName, fallbackLimit: defaultFallbackLimit}
-	for _, o := range opts {
-		o(&s)
-	}
-	if err := s.validate(); err != nil {
+	s, err := apply(transportSide, opts)
+	if err != nil {
 		return nil, err
 	}
 	if base == nil {
