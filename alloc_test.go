@@ -109,6 +109,7 @@ func TestCall_AForeignGuardCostsClosures(t *testing.T) {
 		{"inside a stage", sluice.Chain(&turnstile{}, passes{}), 1, 3},
 		{"between stages", sluice.Chain(&turnstile{}, passes{}, &turnstile{}), 2, 4},
 		{"no foreign one, but five stages", sluice.Chain(turnstiles(5)...), 1, 3},
+		{"eight stages, nested", sluice.Chain(&turnstile{}, sluice.Chain(turnstiles(5)...), &turnstile{}, &turnstile{}), 1, 3},
 	} {
 		assert.Equal(t, c.do, testing.AllocsPerRun(100, func() { _ = c.guard.Do(ctx, works) }), "Do, "+c.name)
 		assert.Equal(t, c.call, testing.AllocsPerRun(100, func() { _, _ = sluice.Call(ctx, c.guard, spoons) }), "Call, "+c.name)

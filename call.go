@@ -2,13 +2,15 @@ package sluice
 
 import (
 	"context"
+	"errors"
 
 	"github.com/sluicego/sluice/internal/clock"
 	"github.com/sluicego/sluice/internal/stage"
 )
 
 // Call runs call inside g and returns its result: Do with a value. A refusal
-// returns the zero T and g's error. A nil g lets everything pass.
+// returns g's error and the zero T, or what an earlier attempt returned if g tries
+// more than once. A nil g lets everything pass.
 //
 // Through the guards of this module, and through a Chain of them, it allocates
 // nothing of its own. A call that captures variables costs its caller the closure
@@ -98,16 +100,18 @@ func runStages[T any](ctx context.Context, stages []stage.Stage, call func(conte
 		return v, err
 	}
 	var tickets [maxStages]stage.Ticket
-	taken, completed := 0, false
+	taken := 0
 	defer func() {
 		if taken > 0 { // call or a stage panicked, or the goroutine is ending
-			settle(stages[:taken], &tickets, ctx, err, completed)
+			cutOff(stages[:taken], &tickets, ctx)
 		}
 	}()
 	inner, now := ctx, clock.Now()
+	var told error // what the stages are told
 	for taken < len(stages) {
 		var t stage.Ticket
 		if t, err = stages[taken].Admit(inner, now); err != nil {
+			told = refusal(err)
 			break
 		}
 		tickets[taken] = t
@@ -119,23 +123,37 @@ func runStages[T any](ctx context.Context, stages []stage.Stage, call func(conte
 	}
 	if err == nil {
 		v, err = call(inner)
-		now = clock.Now()
+		told, now = err, clock.Now()
 	}
-	completed = true
 	for taken > 0 {
 		taken--
-		stages[taken].Settle(tickets[taken], ctx, now, err, true)
+		stages[taken].Settle(tickets[taken], ctx, now, told, true)
 	}
 	return v, err
 }
 
-// settle tells the stages that runStages did not come to tell how the call ended,
-// the innermost first. A panic in one (its classifier is foreign code) keeps none
-// of the others from being told.
-func settle(stages []stage.Stage, tickets *[maxStages]stage.Ticket, ctx context.Context, err error, completed bool) {
+// cutOff tells the stages around a panic or the end of the goroutine, be it in the
+// call or in a stage further in, the innermost first. A panic in one (its
+// classifier is foreign code) keeps none of the others from being told.
+func cutOff(stages []stage.Stage, tickets *[maxStages]stage.Ticket, ctx context.Context) {
 	last := len(stages) - 1
 	if last > 0 {
-		defer settle(stages[:last], tickets, ctx, err, completed)
+		defer cutOff(stages[:last], tickets, ctx)
 	}
-	stages[last].Settle(tickets[last], ctx, clock.Now(), err, completed)
+	stages[last].Settle(tickets[last], ctx, clock.Now(), nil, false)
 }
+
+// refusal is what the stages further out are told of an error that one gave instead
+// of admitting. It may be the ctx's own, when the ctx ended while that one waited:
+// to them it is a refusal all the same, for no call was made.
+func refusal(err error) error {
+	if errors.Is(err, ErrRejected) {
+		return err
+	}
+	return notMade{err}
+}
+
+type notMade struct{ error }
+
+func (n notMade) Unwrap() error      { return n.error }
+func (notMade) Is(target error) bool { return target == ErrRejected }

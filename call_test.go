@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicego/sluice"
 	"github.com/sluicego/sluice/internal/clock"
+	"github.com/sluicego/sluice/internal/stage"
 )
 
 // ways are the shapes of Guard that Call tells apart. Each lets a call pass whose
@@ -242,4 +243,44 @@ func TestCallOr_DoesNotFallBackOnAPanic(t *testing.T) {
 func TestMust(t *testing.T) {
 	assert.Equal(t, 12, sluice.Must(12, nil))
 	assert.PanicsWithValue(t, errDown, func() { sluice.Must(12, errDown) })
+}
+
+// patient is a stage that waits for a place until the caller's ctx ends.
+type patient struct{}
+
+func (p *patient) Admit(ctx context.Context, now int64) (stage.Ticket, error) {
+	<-ctx.Done()
+	return stage.Ticket{}, ctx.Err()
+}
+func (p *patient) Settle(stage.Ticket, context.Context, int64, error, bool) { panic("it took nothing") }
+func (p *patient) Do(context.Context, func(context.Context) error) error    { panic("run in two steps") }
+
+// witness is a stage that keeps what it was told.
+type witness struct{ told []error }
+
+func (w *witness) Admit(_ context.Context, now int64) (stage.Ticket, error) {
+	return stage.Ticket{At: now}, nil
+}
+func (w *witness) Settle(_ stage.Ticket, _ context.Context, _ int64, err error, completed bool) {
+	w.told = append(w.told, err)
+}
+func (w *witness) Do(context.Context, func(context.Context) error) error { panic("run in two steps") }
+
+// A call whose ctx ended while a guard further in still waited for a place was not
+// made, so the guards around must not take it for a call that timed out.
+func TestChain_AnEndWhileWaitingIsARefusalToTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var outer witness
+		err := sluice.Chain(&outer, &patient{}).Do(ctx, func(context.Context) error {
+			t.Error("not reached")
+			return nil
+		})
+		assert.Equal(t, context.DeadlineExceeded, err, "the caller gets the error as it is")
+		require.Len(t, outer.told, 1)
+		assert.ErrorIs(t, outer.told[0], sluice.ErrRejected)
+		assert.ErrorIs(t, outer.told[0], context.DeadlineExceeded)
+		assert.Equal(t, sluice.Ignored, sluice.Classify(ctx, outer.told[0]))
+	})
 }

@@ -119,6 +119,26 @@ func TestBypass_LeavesTheMethodsOfASingleGuardAlone(t *testing.T) {
 	assert.Equal(t, []string{"f refuses"}, j.lines)
 }
 
+// A guard may let some calls pass by all those further in, flat or nested.
+func TestBypass_CanBeSetWithinAChain(t *testing.T) {
+	j := &journal{}
+	for _, guard := range []sluice.Guard{
+		sluice.Chain(j.toll("a"), bypasses{}, j.toll("b", refuse)),
+		sluice.Chain(j.toll("a"), bypasses{}, sluice.Chain(j.toll("b", refuse), j.foreign("f", refuse))),
+	} {
+		j.lines = nil
+		require.NoError(t, guard.Do(t.Context(), j.doing(pass)))
+		require.NoError(t, callThrough(t.Context(), guard, j.doing(pass)))
+		assert.Equal(t, []string{"a admits", "call", "a settles: ok", "a admits", "call", "a settles: ok"}, j.lines)
+	}
+}
+
+type bypasses struct{}
+
+func (bypasses) Do(ctx context.Context, call func(context.Context) error) error {
+	return call(sluice.Bypass(ctx))
+}
+
 func TestBypass_IsNotForTheParent(t *testing.T) {
 	j := &journal{}
 	ctx := t.Context()

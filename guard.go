@@ -25,23 +25,14 @@ type Guard interface {
 // Chain returns a Guard that puts the given ones inside one another, the first
 // outermost. Nil entries are skipped; without any left it lets everything pass.
 //
-// Guards of this module that stand next to one another are run in two steps, with
-// one reading of the clock on the way in and one on the way out, and allocate
-// nothing. Every other Guard costs a closure.
+// Up to four guards of this module that stand next to one another are run in two
+// steps, with one reading of the clock on the way in and one on the way out, and
+// allocate nothing. Each four more, and every other Guard, cost a closure.
 func Chain(guards ...Guard) Guard {
 	var c chain
 	for _, g := range guards {
-		switch g := g.(type) {
-		case nil:
-		case *chain:
-			c.steps = append(c.steps, g.steps...)
-		case stage.Stage:
-			c.steps = append(c.steps, step{stages: []stage.Stage{g}})
-		default:
-			c.steps = append(c.steps, step{guard: g})
-		}
+		c.add(g)
 	}
-	c.join()
 	return &c
 }
 
@@ -56,29 +47,41 @@ type step struct {
 
 // Do runs call inside all guards of the chain.
 func (c *chain) Do(ctx context.Context, call func(context.Context) error) error {
-	if stage.Bypassed(ctx) {
-		return call(ctx)
-	}
 	return runSteps(ctx, c.steps, call)
 }
 
-// join puts stages that stand next to one another into one step.
-func (c *chain) join() {
-	var joined []step
-	for _, s := range c.steps {
-		last := len(joined) - 1
-		if last >= 0 && s.guard == nil && joined[last].guard == nil && len(joined[last].stages)+len(s.stages) <= maxStages {
-			both := append([]stage.Stage(nil), joined[last].stages...)
-			joined[last].stages = append(both, s.stages...)
-			continue
+// add puts g inside what the chain has; another chain is laid flat.
+func (c *chain) add(g Guard) {
+	switch g := g.(type) {
+	case nil:
+	case *chain:
+		for _, inner := range g.steps {
+			if inner.guard != nil {
+				c.add(inner.guard)
+			}
+			for _, s := range inner.stages {
+				c.addStage(s)
+			}
 		}
-		joined = append(joined, s)
+	case stage.Stage:
+		c.addStage(g)
+	default:
+		c.steps = append(c.steps, step{guard: g})
 	}
-	c.steps = joined
+}
+
+// addStage puts s into the last step if it has stages and a place for one more.
+func (c *chain) addStage(s stage.Stage) {
+	last := len(c.steps) - 1
+	if last < 0 || c.steps[last].guard != nil || len(c.steps[last].stages) == maxStages {
+		c.steps = append(c.steps, step{})
+		last++
+	}
+	c.steps[last].stages = append(c.steps[last].stages, s)
 }
 
 func runSteps(ctx context.Context, steps []step, call func(context.Context) error) error {
-	if len(steps) == 0 {
+	if len(steps) == 0 || stage.Bypassed(ctx) { // a Guard further out may have marked it
 		return call(ctx)
 	}
 	first, rest := steps[0], steps[1:]

@@ -93,6 +93,14 @@ func TestChain_CutOff(t *testing.T) {
 			want:   []string{"a admits", "call", "a settles: ok", "act"},
 		},
 		{
+			name: "while the last of three stages settles",
+			guards: func(j *journal, a act) []sluice.Guard {
+				return []sluice.Guard{j.toll("a"), j.toll("b"), j.toll("c", pass, a)}
+			},
+			who:  "c",
+			want: []string{"a admits", "b admits", "c admits", "call", "c settles: ok", "act", "b settles: cut off", "a settles: cut off"},
+		},
+		{
 			name: "while a stage behind a foreign guard settles",
 			guards: func(j *journal, a act) []sluice.Guard {
 				return []sluice.Guard{j.toll("a"), j.foreign("f"), j.toll("b", pass, a), j.toll("c")}

@@ -80,11 +80,12 @@ func Classify(ctx context.Context, err error) Outcome {
 
 // Mark returns err with the given outcome attached, which Classify then returns.
 // The outcome is found through any wrapping, and errors.Is and errors.As see err
-// as before. A nil err stays nil; an Outcome of zero leaves the decision to the
-// default. If an error is marked more than once, the outermost mark counts.
+// as before. A nil err stays nil, and an Outcome of zero attaches nothing. If an
+// error is marked more than once, the outermost mark counts; of errors that were
+// joined, the first that has one.
 func Mark(err error, o Outcome) error {
-	if err == nil {
-		return nil
+	if err == nil || o == 0 {
+		return err
 	}
 	return &mark{err, o}
 }
@@ -100,16 +101,10 @@ type mark struct {
 
 func (m *mark) Unwrap() error { return m.error }
 
-// marked returns the outermost mark in err's tree that has an opinion, or 0.
+// marked returns the outermost mark in err's tree, or 0.
 func marked(err error) Outcome {
-	for {
-		m, ok := errors.AsType[*mark](err)
-		switch {
-		case !ok:
-			return 0
-		case m.outcome != 0:
-			return m.outcome
-		}
-		err = m.error
+	if m, ok := errors.AsType[*mark](err); ok {
+		return m.outcome
 	}
+	return 0
 }

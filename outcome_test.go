@@ -255,6 +255,7 @@ func TestMark_OutermostCounts(t *testing.T) {
 		"joined, both marked":   {errors.Join(success, sluice.Ignore(errDown)), sluice.Success},
 		"joined, then marked":   {sluice.Ignore(errors.Join(success, errDown)), sluice.Ignored},
 		"joined, first unclear": {errors.Join(errDown, sluice.Ignore(errDown)), sluice.Ignored},
+		"joined, first zero":    {errors.Join(sluice.Mark(errDown, 0), sluice.Ignore(errDown)), sluice.Ignored},
 	} {
 		assert.Equal(t, c.want, sluice.Classify(t.Context(), c.err), name)
 	}

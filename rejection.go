@@ -41,7 +41,7 @@ type Rejection interface {
 
 // WithRetryAfter returns err with the wish of the dependency to be left alone for
 // d attached, found by RetryAfter through any wrapping. A nil err stays nil; a d
-// that is not positive is kept, and means at once.
+// below 0 counts as 0, which means at once.
 //
 // It does not change what err says: use Mark(err, Throttled) as well for a
 // dependency that answered and wants less.
@@ -49,7 +49,7 @@ func WithRetryAfter(err error, d time.Duration) error {
 	if err == nil {
 		return nil
 	}
-	return &retryAfter{err, d}
+	return &retryAfter{err, max(d, 0)}
 }
 
 // RetryAfter returns how long err asks to wait: as attached by WithRetryAfter, or

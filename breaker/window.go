@@ -52,12 +52,15 @@ func withSpec(specs []windowSpec, want windowSpec) []windowSpec {
 	return append(specs, want)
 }
 
+// sameShape reports whether the two differ in nothing but the slow limit.
+func (s windowSpec) sameShape(t windowSpec) bool {
+	t.limit = s.limit
+	return s == t
+}
+
 // serves reports whether a window of this spec is the one that want asks for.
 func (s windowSpec) serves(want windowSpec) bool {
-	if want.limit == 0 {
-		want.limit = s.limit
-	}
-	return s == want
+	return s.sameShape(want) && (want.limit == 0 || want.limit == s.limit)
 }
 
 // window is a time window or a window of calls. The windows of an episode are a
@@ -76,11 +79,20 @@ type window struct {
 // taken over with what they have counted. Only the breaker's own feeds the totals,
 // so it is taken over as that or not at all.
 func (b *Breaker) newWindows(c Config, have *window) *window {
+	specs := windowSpecs(c)
 	var old, others *window
 	if have != nil {
 		old, others = &window{windowSpec: have.windowSpec, counts: have.counts, ring: have.ring}, have.next
+		switch want := specs[0]; {
+		case !want.sameShape(have.windowSpec):
+		case have.limit == 0:
+			old.limit = want.limit // nothing has been slow by another limit
+		case want.limit != 0 && want.limit != have.limit:
+			// What was slow by the old limit must not trip by the new one, and what has
+			// failed must not be forgotten: go on with both windows.
+			specs = append([]windowSpec{have.windowSpec}, specs...)
+		}
 	}
-	specs := windowSpecs(c)
 	own := newWindow(specs[0], old, &b.totals)
 	last := own
 	for _, spec := range specs[1:] {

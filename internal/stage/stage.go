@@ -11,8 +11,9 @@ import "context"
 // Admit takes the time it was reached, and a ctx that was not done then: whoever
 // runs the stages looks once for all of them. It returns a ticket, or a refusal,
 // which leaves nothing taken. Settle is called exactly once for each ticket: completed
-// is false when the call panicked or its goroutine ended, and err means nothing
-// then. ctx is the one given to Admit. Both are safe for concurrent use.
+// is false when the call, or a stage further in, panicked or ended the goroutine,
+// and err means nothing then. ctx is the one given to Admit, but without the mark
+// of a probe. Both are safe for concurrent use.
 type Stage interface {
 	Admit(ctx context.Context, now int64) (Ticket, error)
 	Settle(t Ticket, ctx context.Context, now int64, err error, completed bool)
