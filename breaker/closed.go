@@ -12,8 +12,8 @@ import (
 type closed struct {
 	// windows are replaced by Update when a shape changes, under Breaker.mu.
 	windows atomic.Pointer[window]
-	// row is the number of failures with no success between. Failures raise it; a
-	// success that finds it above 0 sets it to 0.
+	// row is the number of failures with no success between, counted while a rule
+	// asks for it. Failures raise it; a success that finds it above 0 sets it to 0.
 	row atomic.Int64
 	// gated says that a ratio is reached and only its gate is not, so successes must
 	// be judged too. Set and cleared by judge.
@@ -58,7 +58,7 @@ func (s *seat) settle(ctx context.Context, start, now int64, v verdict) {
 		b.settleProbe(ctx, s.probe, now, took, v)
 		return
 	}
-	if v.outcome == sluice.Success && v.tripFor <= 0 {
+	if v.outcome == sluice.Success && v.wish == nil {
 		s.succeed(ctx, start, now)
 		return
 	}
@@ -76,20 +76,22 @@ func (s *seat) settle(ctx context.Context, start, now int64, v verdict) {
 		c.row.Store(0)
 		bad = c.record(now, took, 0)
 	case sluice.Failure:
-		c.row.Add(1)
+		if b.plan.Load().rows {
+			c.row.Add(1)
+		}
 		bad = c.record(now, took, slidingwindow.Failed)
 	case sluice.Throttled:
 		b.throttled.Add(1)
 		bad = c.record(now, took, 0)
 	default:
 		b.ignored.Add(1)
-		if v.gaveUp {
+		if v.manner == abandoned {
 			bad = c.record(now, took, slidingwindow.NoVerdict)
 		}
 	}
 	switch {
-	case v.tripFor > 0:
-		b.change(ctx, e, b.newOpenFor(e, now, v.tripFor))
+	case v.tripFor() > 0:
+		b.change(ctx, e, b.newOpenFor(e, now, v.tripFor()))
 	case bad || c.gated.Load():
 		b.judge(ctx, e, now)
 	}
@@ -145,7 +147,7 @@ func (b *Breaker) reached(p *plan, e *episode, now int64) (rule int32, cause Cau
 		switch {
 		case !ok:
 			continue
-		case !r.isRatio():
+		case !r.Kind.isRatio():
 			if bad < int64(r.Count) {
 				continue
 			}
@@ -183,9 +185,11 @@ func (m *measure) of(p *plan, r *Rule) (bad, total int64, ok bool) {
 		row := m.e.closed.row.Load()
 		return row, row, true
 	}
-	w := m.own.find(specFor(&p.config, r))
-	if w == nil {
-		return 0, 0, false
+	w := m.own
+	if r.Over > 0 || r.Kind == SlowCallRatio && int64(r.SlowerThan) != w.limit {
+		if w = w.find(specFor(&p.config, r)); w == nil {
+			return 0, 0, false
+		}
 	}
 	if w != m.last {
 		m.last, m.sums = w, w.sum(m.now)

@@ -64,13 +64,17 @@ func (p *Permit) settle(now int64, o sluice.Outcome) {
 		if o == 0 {
 			o = sluice.Success
 		}
-		s.settle(p.ctx, p.start, now, verdict{outcome: o, gaveUp: o == sluice.Ignored && p.ctx.Err() != nil, wait: -1})
+		v := verdict{outcome: o}
+		if o == sluice.Ignored && p.ctx.Err() != nil {
+			v.manner = abandoned
+		}
+		s.settle(p.ctx, p.start, now, v)
 	}
 }
 
 func (p *Permit) cancel(now int64) {
 	if s := p.take(); s != nil {
-		s.settle(p.ctx, p.start, now, verdict{outcome: sluice.Ignored, unspent: true})
+		s.settle(p.ctx, p.start, now, verdict{outcome: sluice.Ignored, manner: unmade})
 	}
 }
 

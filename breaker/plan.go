@@ -16,6 +16,7 @@ type plan struct {
 	plain     bool  // a closed breaker admits without looking further: no override, no overdue calls
 	timed     bool  // the start of a call is wanted
 	errorRule bool  // failures trip
+	rows      bool  // failures in a row trip
 	slowLimit int64 // the shortest slow limit in ns, 0 without slow rules
 	minBudget int64
 	lease     time.Duration
@@ -34,6 +35,7 @@ func newPlan(c Config) *plan {
 			p.slowLimit = limit
 		}
 		p.errorRule = p.errorRule || r.Kind != SlowCallRatio
+		p.rows = p.rows || r.Kind == ConsecutiveFailures
 	}
 	p.minBudget = int64(c.MinBudget)
 	if c.MinBudget == Auto {

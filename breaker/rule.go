@@ -110,4 +110,4 @@ func (r *Rule) UnmarshalJSON(data []byte) error {
 }
 
 // isRatio reports whether a gate applies to the rule.
-func (r Rule) isRatio() bool { return r.Kind == SlowCallRatio || r.Kind == ErrorRatio }
+func (k Kind) isRatio() bool { return k == SlowCallRatio || k == ErrorRatio }

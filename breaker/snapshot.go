@@ -170,14 +170,14 @@ func (b *Breaker) reasonClosed(e *episode, p *plan, now int64) string {
 			continue
 		}
 		reached := float64(bad) / float64(max(1, r.Count))
-		if r.isRatio() {
+		if r.Kind.isRatio() {
 			reached = float64(bad) / float64(total) / r.Ratio
 		}
 		if reached <= closest {
 			continue
 		}
 		text, closest = r.describe(bad, total), reached
-		if gate := p.config.gate(r); r.isRatio() && total < int64(gate) {
+		if gate := p.config.gate(r); r.Kind.isRatio() && total < int64(gate) {
 			text += fmt.Sprintf(", below min requests (%d/%d)", total, gate)
 		}
 	}

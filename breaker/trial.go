@@ -77,23 +77,23 @@ func (b *Breaker) enterTrial(ctx context.Context, e *episode, p *plan, now int64
 // settleProbe counts the end of a probe.
 func (b *Breaker) settleProbe(ctx context.Context, s *probe, now, took int64, v verdict) {
 	e, p := s.ep, b.plan.Load()
-	slow := p.slowLimit > 0 && took > p.slowLimit && !v.unspent
-	end := v.outcome
+	slow := p.slowLimit > 0 && took > p.slowLimit && v.manner != unmade
+	o := v.outcome
 	switch {
-	case v.unfinished, slow && (end != sluice.Ignored || v.gaveUp):
-		end = sluice.Failure
-	case end == sluice.Failure && !p.errorRule:
-		end = sluice.Success // good for every rule there is
+	case v.manner == cutOff, slow && (o != sluice.Ignored || v.manner == abandoned):
+		o = sluice.Failure
+	case o == sluice.Failure && !p.errorRule:
+		o = sluice.Success // good for every rule there is
 	}
 	b.mu.Lock()
 	stale := b.cur.Load() != e || !s.out
 	if !stale {
-		e.trial.end(s, end)
-		if end == sluice.Throttled {
-			e.trial.notBefore = max(e.trial.notBefore, clock.After(now, b.throttledFor(e, p, v.wait)))
+		e.trial.end(s, o)
+		if o == sluice.Throttled {
+			e.trial.notBefore = max(e.trial.notBefore, clock.After(now, b.throttledFor(e, p, v.retryAfter())))
 		}
-		if v.tripFor > 0 {
-			b.move(ctx, e, b.newOpenFor(e, now, v.tripFor))
+		if d := v.tripFor(); d > 0 {
+			b.move(ctx, e, b.newOpenFor(e, now, d))
 		} else {
 			b.decide(ctx, e, p, now, ProbeFailed)
 		}
@@ -101,11 +101,11 @@ func (b *Breaker) settleProbe(ctx context.Context, s *probe, now, took int64, v 
 	b.mu.Unlock()
 	if stale {
 		b.stale.Add(1)
-		end = sluice.Ignored // for the budget: this probe has decided nothing
+		o = sluice.Ignored // for the budget: this probe has decided nothing
 	} else {
 		b.tallyProbe(v, slow)
 	}
-	b.settleBudget(s.fence, end)
+	b.settleBudget(s.fence, o)
 	b.deliver()
 }
 

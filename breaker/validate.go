@@ -72,16 +72,16 @@ func (c Config) validateRules(v *complaints) {
 
 // validateReach complains about a rule that could never trip.
 func (c Config) validateReach(v *complaints, where string, r Rule) {
-	if r.isRatio() {
+	if r.Kind.isRatio() {
 		v.unless(r.Ratio != 1 || !(c.Confidence > 0), "%sRatio 1 can never be reached with Confidence %v", where, c.Confidence)
 	}
 	if c.CountWindow <= 0 || r.Over > 0 {
 		return
 	}
 	switch gate := c.gate(r); {
-	case r.isRatio() && gate > c.CountWindow && r.MinRequests > 0:
+	case r.Kind.isRatio() && gate > c.CountWindow && r.MinRequests > 0:
 		v.add("%sMinRequests %d is more than CountWindow %d can hold", where, gate, c.CountWindow)
-	case r.isRatio() && gate > c.CountWindow:
+	case r.Kind.isRatio() && gate > c.CountWindow:
 		v.add("MinRequests %d%s is more than CountWindow %d can hold", gate, c.defaulted(gate), c.CountWindow)
 	case r.Kind == ErrorCount && r.Count > c.CountWindow:
 		v.add("%sCount %d is more than CountWindow %d can hold", where, r.Count, c.CountWindow)
@@ -145,7 +145,7 @@ func (r Rule) validate(v *complaints, where string) {
 		v.add("%sKind %d is not one of %s", where, uint8(r.Kind), strings.Join(kindNames[1:], ", "))
 		return
 	}
-	if r.isRatio() {
+	if r.Kind.isRatio() {
 		v.unless(r.Ratio >= minRatio && r.Ratio <= 1, "%sRatio %v is not in [0.000001, 1]", where, r.Ratio)
 		v.unless(r.Count == 0, "%sCount %d has no meaning for %v", where, r.Count, r.Kind)
 		v.unless(r.MinRequests >= 0, "%sMinRequests %d is negative", where, r.MinRequests)

@@ -9,21 +9,50 @@ import (
 	"github.com/sluicego/sluice"
 )
 
-// verdict is what the end of one call means to the breaker.
+// verdict is what the end of one call means to the breaker. It is small, so that it
+// is passed on in registers.
 type verdict struct {
 	outcome sluice.Outcome
-	// gaveUp: the caller went away, so there is no verdict, but if the call was slow
+	manner  manner
+	wish    *wish // nil for nearly all calls
+}
+
+// manner is how a call ended.
+type manner uint8
+
+const (
+	returned manner = iota
+	// abandoned: the caller went away, so there is no verdict, but if the call was slow
 	// it still counts as that.
-	gaveUp bool
-	// unspent: the call was refused further in or not made at all, so not even its
+	abandoned
+	// unmade: the call was refused further in or not made at all, so not even its
 	// duration means anything.
-	unspent bool
-	// unfinished: the call panicked or its goroutine ended. A probe that did proves
+	unmade
+	// cutOff: the call panicked or its goroutine ended. A probe that did proves
 	// nothing to any rule.
-	unfinished bool
-	// wait is what a throttled call asks for, negative if it does not say.
-	wait    time.Duration
-	tripFor time.Duration
+	cutOff
+)
+
+// wish is what a call asks for besides.
+type wish struct {
+	tripFor    time.Duration // open for so long, if positive
+	retryAfter time.Duration // a throttled call's, negative if it has none
+}
+
+// tripFor is how long the breaker shall open, 0 if that is not asked for.
+func (v verdict) tripFor() time.Duration {
+	if v.wish == nil {
+		return 0
+	}
+	return max(0, v.wish.tripFor)
+}
+
+// retryAfter is how long a throttled call asks to wait, negative if it does not say.
+func (v verdict) retryAfter() time.Duration {
+	if v.wish == nil {
+		return -1
+	}
+	return v.wish.retryAfter
 }
 
 // done settles the call in seat s by its error.
@@ -36,23 +65,23 @@ func (s *seat) done(ctx context.Context, start, now int64, err error) {
 		s.settle(ctx, start, now, verdict{outcome: sluice.Success})
 		return
 	}
-	s.settle(ctx, start, now, s.judge(ctx, start, now, err))
+	s.settle(ctx, start, now, s.verdict(ctx, start, now, err))
 }
 
 // abandon settles a call that did not complete.
 func (s *seat) abandon(ctx context.Context, start, now int64) {
-	v := verdict{outcome: sluice.Failure, unfinished: true}
+	v := verdict{outcome: sluice.Failure, manner: cutOff}
 	if ctx.Err() != nil {
-		v = verdict{outcome: sluice.Ignored, gaveUp: true}
+		v = verdict{outcome: sluice.Ignored, manner: abandoned}
 	}
 	s.settle(ctx, start, now, v)
 }
 
-// judge finds out what a non-nil err means: as the classifier says, or the list of
+// verdict finds out what a non-nil err means: as the classifier says, or the list of
 // successes, or sluice.Classify. A local refusal is shown to neither of the first
 // two. If the classifier panics, the call is settled as a failure here, and the
 // panic goes on.
-func (s *seat) judge(ctx context.Context, start, now int64, err error) verdict {
+func (s *seat) verdict(ctx context.Context, start, now int64, err error) verdict {
 	h := s.ep.b.hooks
 	var said Verdict
 	o := sluice.Outcome(0)
@@ -68,15 +97,21 @@ func (s *seat) judge(ctx context.Context, start, now int64, err error) verdict {
 	if o == 0 {
 		o = s.ep.b.classify(ctx, elapsed(start, now), err)
 	}
-	v := verdict{outcome: o, tripFor: said.TripFor}
+	v := verdict{outcome: o}
+	if said.TripFor > 0 {
+		v.wish = &wish{tripFor: said.TripFor, retryAfter: -1}
+	}
 	switch o {
 	case sluice.Ignored:
-		v.unspent = errors.Is(err, sluice.ErrRejected)
-		v.gaveUp = !v.unspent && ctx.Err() != nil
+		switch {
+		case errors.Is(err, sluice.ErrRejected):
+			v.manner = unmade
+		case ctx.Err() != nil:
+			v.manner = abandoned
+		}
 	case sluice.Throttled:
-		v.wait = -1
 		if d, ok := sluice.RetryAfter(err); ok {
-			v.wait = max(d, 0)
+			v.wish = &wish{tripFor: said.TripFor, retryAfter: max(d, 0)}
 		}
 	}
 	return v
@@ -87,7 +122,7 @@ func (s *seat) ask(ctx context.Context, start, now int64, err error) Verdict {
 	answered := false
 	defer func() {
 		if !answered {
-			s.settle(ctx, start, now, verdict{outcome: sluice.Failure, unfinished: true})
+			s.settle(ctx, start, now, verdict{outcome: sluice.Failure, manner: cutOff})
 		}
 	}()
 	said := s.ep.b.hooks.classify(ctx, err)

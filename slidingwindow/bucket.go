@@ -26,7 +26,7 @@ var (
 type bucket struct {
 	start int64
 	own   cell
-	// spread takes the counts instead of own if the bucket before was busy. Set
+	// spread takes all counts instead of own if the bucket before was busy. Set
 	// before the bucket is published.
 	spread *[stripe.Cells]cell
 	// closed is the sum of the buckets before this one while this one is the
@@ -65,12 +65,18 @@ func newBucket(start int64, newest *bucket, width int64) *bucket {
 	return b
 }
 
+// sums adds up the cells that count.
 func (b *bucket) sums() Sums {
-	s := b.own.sums()
-	if b.spread != nil {
-		for i := range b.spread {
-			s = s.Plus(b.spread[i].sums())
-		}
+	if b.spread == nil {
+		return b.own.sums()
+	}
+	var s Sums
+	for i := range b.spread {
+		t := &b.spread[i].tally
+		s.Failures += t.failures.Load()
+		s.Slow += t.slow.Load()
+		s.GaveUp += t.gaveUp.Load()
+		s.Total += t.total.Load()
 	}
 	return s
 }
@@ -92,11 +98,12 @@ func (b *bucket) retire(into *Totals) {
 
 // fold adds to the totals what they do not have yet of this bucket.
 func (b *bucket) fold(into *Totals) {
-	b.own.fold(into)
-	if b.spread != nil {
-		for i := range b.spread {
-			b.spread[i].fold(into)
-		}
+	if b.spread == nil {
+		b.own.fold(into)
+		return
+	}
+	for i := range b.spread {
+		b.spread[i].fold(into)
 	}
 }
 
