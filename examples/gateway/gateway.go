@@ -55,6 +55,12 @@ func (u upstream) proxy(base http.RoundTripper, logger *slog.Logger) (http.Handl
 	if err != nil {
 		return nil, err
 	}
+	return u.forward(transport, logger), nil
+}
+
+// forward returns a handler that forwards requests to u over a transport that is
+// guarded as it should be.
+func (u upstream) forward(transport http.RoundTripper, logger *slog.Logger) http.Handler {
 	return http.StripPrefix(u.prefix, &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(u.url)
@@ -64,5 +70,5 @@ func (u upstream) proxy(base http.RoundTripper, logger *slog.Logger) (http.Handl
 		// An open breaker becomes 503 with Retry-After, a timeout 504.
 		ErrorHandler: httpguard.ProxyErrorHandler(logger),
 		ErrorLog:     slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
-	}), nil
+	})
 }

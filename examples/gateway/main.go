@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -34,24 +35,46 @@ func run(ctx context.Context, args []string, stdout *os.File, stderr io.Writer) 
 	flags.SetOutput(stderr)
 	total := flags.Duration("duration", fullLength, "length of both acts together, at least "+shortest.String()+";\nphases, slots, window and open time scale with it")
 	listen := flags.String("listen", "127.0.0.1:0", "`address` of the gateway")
+	file := flags.String("config", "", "`file` for a gateway to real upstreams, without the demonstration;\nexamples/gateway/gateway.json has every key")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return err
 	} else if err != nil {
 		return errUsage
 	}
 	plan, err := newPlan(*total)
-	if err == nil && flags.NArg() > 0 {
+	given := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	switch {
+	case flags.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case given["config"] && len(given) > 1:
+		err = errors.New("-duration and -listen are for the demonstration: with -config, the file has the address")
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "gateway:", err)
 		return errUsage
+	}
+	if given["config"] {
+		return operate(ctx, *file, stderr)
 	}
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	out := &output{to: stdout, broken: cancel}
 	return demonstrate(ctx, plan, sockets(), *listen, out, newScreen(out, isTerminal(stdout)))
+}
+
+// operate is the gateway for real upstreams, until ctx is done.
+func operate(ctx context.Context, file string, stderr io.Writer) error {
+	c, err := loadConfig(file)
+	if err != nil {
+		return err
+	}
+	d, err := newDaemon(c, slog.New(slog.NewTextHandler(stderr, nil)))
+	if err != nil {
+		return err
+	}
+	return d.serve(ctx)
 }
 
 // An output ends the demonstration when nobody can see it any more.
