@@ -6,13 +6,13 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/sluicego/sluice"
 	"github.com/sluicego/sluice/internal/stage"
 )
 
 // send hands the request to the base. sent is what the base got: the caller's own
-// request unless something of it had to be another.
-func (t *Transport) send(ctx context.Context, req *http.Request, probe bool) (sent *http.Request, resp *http.Response, err error) {
+// request unless something of it had to be another. body is the response's, if
+// somebody waits for its end.
+func (t *Transport) send(ctx context.Context, req *http.Request, probe, guarded bool) (sent *http.Request, resp *http.Response, body *heldBody, err error) {
 	if probe {
 		ctx = stage.WithProbe(ctx)
 	}
@@ -22,14 +22,17 @@ func (t *Transport) send(ctx context.Context, req *http.Request, probe bool) (se
 	sent = t.outgoing(ctx, probe, req)
 	resp, err = t.base.RoundTrip(sent)
 	resp, err = t.usable(req, resp, err)
-	return sent, resp, err
+	if err == nil && guarded && t.settings.finishAt == Body && !bodiless(req, resp) {
+		body = hold(resp, &heldBody{t: t, req: req, sent: sent})
+	}
+	return sent, resp, body, err
 }
 
-// attempt is send with a context of its own, which is cancelled when the time limit
-// is over before the headers are there, and else when the response body ends. A
-// deadline could not be taken back at the headers; a timer can.
-func (t *Transport) attempt(ctx context.Context, req *http.Request) (sent *http.Request, resp *http.Response, err error) {
-	ctx, release := context.WithCancelCause(ctx)
+// attempt is send with a context of its own, which a time limit may end, and else
+// the end of the response body. The limit for the headers is a timer, because a
+// deadline could not be taken back when they are there.
+func (t *Transport) attempt(ctx context.Context, req *http.Request) (sent *http.Request, resp *http.Response, body *heldBody, err error) {
+	ctx, release := t.limits.derive(ctx)
 	held := false
 	defer func() {
 		if !held {
@@ -38,29 +41,26 @@ func (t *Transport) attempt(ctx context.Context, req *http.Request) (sent *http.
 	}()
 	sent = t.outgoing(ctx, true, req)
 	var timer *time.Timer
-	if t.limit != nil {
-		timer = time.AfterFunc(t.limit.after, func() { release(sluice.ErrTimeout) })
+	if limit := t.limits.headers; limit != nil {
+		timer = time.AfterFunc(limit.after, func() { release(limit) })
 		defer timer.Stop() // for a base that panics
 	}
 	resp, err = t.base.RoundTrip(sent)
-	if timer != nil && !timer.Stop() && endedByLimit(ctx, release) {
+	if timer != nil && !timer.Stop() {
+		release(t.limits.headers) // what the timer is about to do, or has done
+	}
+	if limit := t.limits.ended(ctx); limit != nil {
 		// Even if the base was just in time: its context is dead, and so is a body.
 		if resp != nil && resp.Body != nil {
 			resp.Body.Close()
 		}
-		return sent, nil, t.limit
+		return sent, nil, nil, limit
 	}
-	if resp, err = t.usable(req, resp, err); err == nil {
-		held = hold(req, resp, release)
+	if resp, err = t.usable(req, resp, err); err == nil && !bodiless(req, resp) {
+		body = hold(resp, &heldBody{t: t, req: req, sent: sent, ctx: ctx, release: release})
+		held = true
 	}
-	return sent, resp, err
-}
-
-// endedByLimit reports whether it was the limit that ended ctx, once its timer has
-// fired: the caller may have been faster.
-func endedByLimit(ctx context.Context, release context.CancelCauseFunc) bool {
-	release(sluice.ErrTimeout) // what the timer is about to do, or has done
-	return context.Cause(ctx) == sluice.ErrTimeout
+	return sent, resp, body, err
 }
 
 // outgoing returns what the base is given. own tells that ctx is not the request's.
@@ -94,17 +94,3 @@ func (t *Transport) usable(req *http.Request, resp *http.Response, err error) (*
 	}
 	return resp, nil
 }
-
-// limitError says that an attempt ran out of time. There is one for each Transport.
-type limitError struct{ after time.Duration }
-
-func (e *limitError) Error() string {
-	return fmt.Sprintf("httpguard: no response headers within %v", e.after)
-}
-
-// Unwrap makes it match sluice.ErrTimeout and context.DeadlineExceeded.
-func (e *limitError) Unwrap() error { return sluice.ErrTimeout }
-
-// Timeout and Temporary make it a net.Error, which url.Error.Timeout looks for.
-func (e *limitError) Timeout() bool   { return true }
-func (e *limitError) Temporary() bool { return true }

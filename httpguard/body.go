@@ -6,28 +6,44 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"github.com/sluicego/sluice"
+	"github.com/sluicego/sluice/breaker"
+	"github.com/sluicego/sluice/internal/stage"
 )
 
-// hold ties an attempt's context to the body of its response: release is called
-// when that ends. It changes the response in place, because the base fills in the
-// trailers of the one it returned. It reports false if there is nothing to wait for.
-func hold(req *http.Request, resp *http.Response, release context.CancelCauseFunc) bool {
-	if bodiless(req, resp) {
-		return false
+// heldBody is the body of a response whose call has something left to do at its
+// end: when it was read to the end, when reading failed, or when it is closed,
+// whichever is first.
+type heldBody struct {
+	io.ReadCloser
+	t         *Transport
+	req, sent *http.Request
+	ctx       context.Context         // of the call; nil if it has none of its own
+	release   context.CancelCauseFunc // ends ctx, may be called more than once; nil without one
+	idle      *time.Timer             // runs during a Read; made and used by the reader
+	// state only grows: set to waiting by await, to over by whoever sees the end.
+	state atomic.Uint32
+	lease *lease // written by await before state is waiting
+}
+
+const (
+	open    = iota
+	waiting // the breaker is to be told
+	over
+)
+
+// hold puts a heldBody in the place of the response's. It changes the response in
+// place, because the base fills in the trailers of the one it returned. A call that
+// switched protocols is over for its breaker, and the connection the caller's own.
+func hold(resp *http.Response, body *heldBody) *heldBody {
+	if w, ok := resp.Body.(io.Writer); ok {
+		resp.Body = switched(resp.Body, w, body.release)
+		return nil
 	}
-	body := heldBody{resp.Body, release}
-	w, writes := resp.Body.(io.Writer)
-	if !writes {
-		resp.Body = &body
-		return true
-	}
-	both := duplexBody{body, w}
-	if half, ok := resp.Body.(closeWriter); ok {
-		resp.Body = &halfClosingBody{both, half}
-	} else {
-		resp.Body = &both
-	}
-	return true
+	body.ReadCloser = resp.Body
+	resp.Body = body
+	return body
 }
 
 // bodiless reports whether the response ends with its headers.
@@ -36,45 +52,88 @@ func bodiless(req *http.Request, resp *http.Response) bool {
 		resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusNotModified
 }
 
-// heldBody releases the attempt's context at the end of the body: when it was read
-// to the end, when reading failed, or when it is closed, whichever is first.
-type heldBody struct {
-	io.ReadCloser
-	release context.CancelCauseFunc // may be called more than once
+// await puts off telling the breaker until the body ends. It reports false if that
+// has happened already, by a classifier that read it.
+func (b *heldBody) await(br *breaker.Breaker, ticket stage.Ticket) bool {
+	if b.state.Load() != open {
+		return false
+	}
+	b.lease = b.t.lease(br, ticket, b.req.Context(), b.release)
+	if b.state.CompareAndSwap(open, waiting) {
+		return true
+	}
+	b.lease.end()
+	b.lease = nil
+	return false
 }
 
 func (b *heldBody) Read(p []byte) (int, error) {
+	if limit := b.t.limits.idle; limit != nil {
+		b.watch(limit)
+		defer b.idle.Stop()
+	}
 	n, err := b.ReadCloser.Read(p)
-	if err != nil {
-		b.release(nil)
+	switch err {
+	case nil:
+	case io.EOF:
+		b.finish(b.state.Swap(over), nil)
+	default:
+		if b.ctx != nil {
+			if limit := b.t.limits.ended(b.ctx); limit != nil {
+				err = limit
+			}
+		}
+		b.finish(b.state.Swap(over), err)
 	}
 	return n, err
 }
 
+// watch starts the time that one Read may take.
+func (b *heldBody) watch(limit *limitError) {
+	if b.idle != nil {
+		b.idle.Reset(limit.after)
+		return
+	}
+	release := b.release // the timer must not hold the body
+	b.idle = time.AfterFunc(limit.after, func() { release(limit) })
+}
+
 func (b *heldBody) Close() error {
-	defer b.release(nil)
+	was := b.state.Swap(over) // before a Read under way fails because of it
+	defer b.finish(was, nil)
 	return b.ReadCloser.Close()
 }
 
-// duplexBody is that of a 101 response, which can be written to as well. The end of
-// one direction is not the end of the other, so only Close is its end.
-type duplexBody struct {
-	heldBody
-	w io.Writer
+// finish does what has to be done, if was says that nobody has. err is nil if the
+// body came whole, or was not wanted any further.
+func (b *heldBody) finish(was uint32, err error) {
+	if b.release != nil {
+		b.release(nil)
+	}
+	if was == over {
+		return
+	}
+	t, ctx := b.t, b.req.Context()
+	if err != nil && sluice.Classify(ctx, sluice.Mark(err, t.blame(b.req, b.sent, err))) != sluice.Ignored {
+		t.bodyErrors.Add(1)
+	}
+	if was != waiting {
+		return
+	}
+	br, ticket := b.lease.end()
+	b.lease = nil
+	completed := false
+	defer func() {
+		if !completed { // the classifier panicked
+			settle(br, ticket, ctx, nil, false)
+		}
+	}()
+	if err != nil {
+		err = t.verdict(b.req, b.sent, nil, err)
+	}
+	completed = true
+	settle(br, ticket, ctx, err, true)
 }
-
-func (b *duplexBody) Read(p []byte) (int, error)  { return b.ReadCloser.Read(p) }
-func (b *duplexBody) Write(p []byte) (int, error) { return b.w.Write(p) }
-
-type closeWriter interface{ CloseWrite() error }
-
-// halfClosingBody is a duplexBody whose writing direction can be closed by itself.
-type halfClosingBody struct {
-	duplexBody
-	half closeWriter
-}
-
-func (b *halfClosingBody) CloseWrite() error { return b.half.CloseWrite() }
 
 const (
 	drainBytes = 64 << 10
@@ -92,34 +151,5 @@ func discard(resp *http.Response) {
 	}
 	timer := time.AfterFunc(drainFor, func() { body.release(nil) })
 	defer timer.Stop()
-	io.CopyN(io.Discard, body, drainBytes) // how it ends makes no difference
-}
-
-// upload is a request body that may come from far away while it is sent, such as
-// from the client of a proxy. It finds out whether the call ended because the body
-// did, which is not the upstream's doing. Requests with a GetBody hold theirs in
-// memory and need none.
-type upload struct {
-	io.ReadCloser
-	want   int64       // the length that was promised, not positive if none was
-	got    int64       // written by the one who reads
-	closed atomic.Bool // written by Close, before the body itself is closed
-	broken atomic.Bool // written by Read, before it returns the reason
-}
-
-func (u *upload) Read(p []byte) (int, error) {
-	n, err := u.ReadCloser.Read(p)
-	u.got += int64(n)
-	switch {
-	case err == nil:
-	case u.closed.Load(): // the base has lost interest, and a Read under way fails for that
-	case err != io.EOF, u.want > 0 && u.got != u.want:
-		u.broken.Store(true)
-	}
-	return n, err
-}
-
-func (u *upload) Close() error {
-	u.closed.Store(true)
-	return u.ReadCloser.Close()
+	io.CopyN(io.Discard, body.ReadCloser, drainBytes) // how it ends makes no difference
 }

@@ -32,7 +32,7 @@ const (
 // apply fills in the settings of what is made on one side, and joins all that is
 // wrong with the options.
 func apply(on side, opts []Option) (settings, error) {
-	s := settings{name: defaultName, fallbackLimit: defaultFallbackLimit}
+	s := settings{name: defaultName, fallbackLimit: defaultFallbackLimit, finishAt: Headers, streaming: streams}
 	var errs []error
 	for _, o := range opts {
 		switch {
@@ -58,11 +58,14 @@ type settings struct {
 	groupGiven bool // WithBreakers was used
 	oneGiven   bool // WithBreaker was used
 
-	attemptTimeout *time.Duration // nil: none
-	fallback       *fallbackOption
-	fallbackLimit  int
-	classify       func(*http.Request, *http.Response, error) sluice.Outcome
-	logger         *slog.Logger
+	attemptTimeout, totalTimeout, bodyIdleTimeout *time.Duration // nil: none
+
+	fallback      *fallbackOption
+	fallbackLimit int
+	classify      func(*http.Request, *http.Response, error) sluice.Outcome
+	finishAt      Finish
+	streaming     func(*http.Response) bool
+	logger        *slog.Logger
 }
 
 // fallbackOption is what WithFallback was given.
@@ -109,6 +112,61 @@ func WithBreaker(b *breaker.Breaker) Option {
 // Default: none.
 func WithAttemptTimeout(d time.Duration) Option {
 	return Option{"WithAttemptTimeout", transportSide, func(s *settings) { s.attemptTimeout = &d }}
+}
+
+// WithTotalTimeout sets how long a call may take altogether, until its response body
+// has ended. What comes too late is an error that matches sluice.ErrTimeout: of
+// RoundTrip, which then counts as a failure of the upstream, or of reading the body.
+// The base sees it as the deadline of the request's context. It does not bound a
+// fallback, which is asked when it is over, nor a connection that has switched
+// protocols.
+//
+// It does what http.Client.Timeout does for a single request, for less: around any
+// RoundTripper that is not net/http's own that one needs a goroutine for each call in
+// flight.
+//
+// Default: none.
+func WithTotalTimeout(d time.Duration) Option {
+	return Option{"WithTotalTimeout", transportSide, func(s *settings) { s.totalTimeout = &d }}
+}
+
+// WithBodyIdleTimeout sets how long a Read of the response body may wait. A body
+// that stands still for longer ends with an error that matches sluice.ErrTimeout; one
+// that keeps coming may take as long as it likes, and so may its reader between two
+// Reads. It works with a base whose bodies end with the context of their request, as
+// net/http's do, and not after switching protocols.
+//
+// Default: none.
+func WithBodyIdleTimeout(d time.Duration) Option {
+	return Option{"WithBodyIdleTimeout", transportSide, func(s *settings) { s.bodyIdleTimeout = &d }}
+}
+
+// WithFinishAt sets when a call that goes well is finished for its breaker. At Body, a
+// response is a success when its body was read to the end or closed, and reading
+// that fails is judged like any other error: a failure, unless the caller went away.
+// How long the call took then includes the body, and the time that its reader took,
+// so choose slow limits for that.
+//
+// Some calls are finished at their headers all the same: half-open probes, so that
+// recovery need not wait for a download; responses that are no success already;
+// those without a body; switched protocols; and streams, see WithStreaming. A
+// response that is dropped without being closed is counted as leaked once the
+// garbage collector finds it, and its call as ignored; net/http itself keeps
+// responses of HTTP/2 until their stream ends.
+//
+// Default: Headers.
+func WithFinishAt(f Finish) Option {
+	return Option{"WithFinishAt", transportSide, func(s *settings) { s.finishAt = f }}
+}
+
+// WithStreaming lets f say which responses are streams that may go on for hours, so
+// that they are finished at their headers even with WithFinishAt(Body).
+//
+// Default: those with one of the content types text/event-stream,
+// application/x-ndjson, application/jsonl, application/json-seq,
+// multipart/x-mixed-replace and application/grpc.
+func WithStreaming(f func(*http.Response) bool) Option {
+	return Option{"WithStreaming", transportSide, func(s *settings) { s.streaming = f }}
 }
 
 // WithFallback answers in place of the upstream when the call ended for one of the
@@ -175,8 +233,22 @@ func (s *settings) validate() error {
 			complain("WithBreaker and WithBreakers are both given: a request has one breaker")
 		}
 	}
-	if s.attemptTimeout != nil && *s.attemptTimeout <= 0 {
-		complain("WithAttemptTimeout: %v is not positive", *s.attemptTimeout)
+	for _, limit := range []struct {
+		option string
+		d      *time.Duration
+	}{{"WithAttemptTimeout", s.attemptTimeout}, {"WithTotalTimeout", s.totalTimeout}, {"WithBodyIdleTimeout", s.bodyIdleTimeout}} {
+		if limit.d != nil && *limit.d <= 0 {
+			complain("%s: %v is not positive", limit.option, *limit.d)
+		}
+	}
+	if s.attemptTimeout != nil && s.totalTimeout != nil && *s.attemptTimeout > *s.totalTimeout {
+		complain("WithAttemptTimeout: %v is longer than the %v of WithTotalTimeout", *s.attemptTimeout, *s.totalTimeout)
+	}
+	if s.finishAt != Headers && s.finishAt != Body {
+		complain("WithFinishAt: %d is neither %v nor %v", uint8(s.finishAt), Headers, Body)
+	}
+	if s.streaming == nil {
+		complain("WithStreaming: the function is nil")
 	}
 	if s.fallback != nil {
 		if s.fallback.call == nil {

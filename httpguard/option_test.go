@@ -17,11 +17,19 @@ func TestNewTransport_SaysAllThatIsWrongAtOnce(t *testing.T) {
 		WithAttemptTimeout(-time.Second),
 		WithFallback(nil, OnTimeout, 0, 9),
 		WithFallbackLimit(0),
+		WithTotalTimeout(0),
+		WithBodyIdleTimeout(-1),
+		WithFinishAt(3),
+		WithStreaming(nil),
 	)
 	assert.EqualError(t, err, `httpguard: WithName: the name is empty
 httpguard: WithBreakers: the key is nil
 httpguard: WithBreaker and WithBreakers are both given: a request has one breaker
 httpguard: WithAttemptTimeout: -1s is not positive
+httpguard: WithTotalTimeout: 0s is not positive
+httpguard: WithBodyIdleTimeout: -1ns is not positive
+httpguard: WithFinishAt: 3 is neither headers nor body
+httpguard: WithStreaming: the function is nil
 httpguard: WithFallback: the function is nil
 httpguard: WithFallback: cause 0 is not one of [rejected timeout failure error]
 httpguard: WithFallback: cause 9 is not one of [rejected timeout failure error]
@@ -31,6 +39,10 @@ httpguard: WithFallbackLimit: 0 is not positive`)
 	assert.EqualError(t, err, "httpguard: WithBreakers: the key is nil")
 	_, err = NewTransport(nil, WithAttemptTimeout(0))
 	assert.EqualError(t, err, "httpguard: WithAttemptTimeout: 0s is not positive", "zero is not taken for none")
+	_, err = NewTransport(nil, WithTotalTimeout(time.Second), WithAttemptTimeout(time.Minute))
+	assert.EqualError(t, err, "httpguard: WithAttemptTimeout: 1m0s is longer than the 1s of WithTotalTimeout")
+	_, err = NewTransport(nil, WithTotalTimeout(time.Second), WithAttemptTimeout(time.Second))
+	assert.NoError(t, err)
 }
 
 func TestOption_ForTheOtherSideIsAnErrorThatNamesIt(t *testing.T) {
@@ -50,7 +62,7 @@ func TestNewTransport_LastOptionWins(t *testing.T) {
 	first, second := newBreaker(t), newBreaker(t)
 	tr := newTransport(t, nil, WithAttemptTimeout(-1), WithBreaker(first), WithAttemptTimeout(time.Second), WithBreaker(second))
 	assert.Same(t, second, tr.settings.breaker)
-	assert.Equal(t, time.Second, tr.limit.after)
+	assert.Equal(t, time.Second, tr.limits.headers.after)
 }
 
 func TestNewTransport_WithoutAnything(t *testing.T) {

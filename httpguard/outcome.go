@@ -53,10 +53,16 @@ func (t *Transport) outcome(req, sent *http.Request, resp *http.Response, err er
 			return o
 		}
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		return statusOutcome(resp.StatusCode)
-	case err == error(t.limit):
+	}
+	return t.blame(req, sent, err)
+}
+
+// blame is the default for an error.
+func (t *Transport) blame(req, sent *http.Request, err error) sluice.Outcome {
+	switch {
+	case t.limits.has(err):
 		return sluice.Failure // whatever the caller has done since
 	case faultOfCaller(req, sent, err):
 		return sluice.Ignored

@@ -36,7 +36,7 @@ func TestP2_StatusOf(t *testing.T) {
 	for want, errs := range map[int][]error{
 		200: {nil},
 		503: {sluice.ErrRejected, rejection{}, fmt.Errorf("call: %w", breaker.ErrOpen), &url.Error{Err: rejection{time.Second}}},
-		504: {sluice.ErrTimeout, context.DeadlineExceeded, &limitError{time.Second}, netTimeout{}, &url.Error{Err: sluice.ErrTimeout}},
+		504: {sluice.ErrTimeout, context.DeadlineExceeded, &limitError{"no answer", time.Second}, netTimeout{}, &url.Error{Err: sluice.ErrTimeout}},
 		499: {context.Canceled, fmt.Errorf("call: %w", context.Canceled)},
 		502: {io.EOF, io.ErrUnexpectedEOF, errors.New("connection refused")},
 	} {

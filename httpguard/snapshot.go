@@ -14,6 +14,14 @@ type Snapshot struct {
 	// another one. Above 0 there are more hosts than it is made for, and some
 	// requests allocate to build their key.
 	ReplacedHosts uint64 `json:"replaced_hosts"`
+	// BodyErrors is how many response bodies broke off, other than because the caller
+	// went away. Bodies are watched with a time limit, a fallback OnFailure or
+	// WithFinishAt(Body).
+	BodyErrors uint64 `json:"body_errors"`
+	// LeakedBodies is how many responses were dropped without being read to the end or
+	// closed, which is an error of the caller's. They are found if their breaker waits
+	// for their end, see WithFinishAt.
+	LeakedBodies uint64 `json:"leaked_bodies"`
 	// Fallbacks has one entry for each cause, in order; nil without a fallback.
 	Fallbacks []FallbackSnapshot `json:"fallbacks,omitempty"`
 }
@@ -29,9 +37,11 @@ type FallbackSnapshot struct {
 // Snapshot returns the numbers so far. It disturbs no call.
 func (t *Transport) Snapshot() Snapshot {
 	s := Snapshot{
-		Name:     t.settings.name,
-		Bypassed: t.bypassed.Load(),
-		Unkeyed:  t.unkeyed.Load(),
+		Name:         t.settings.name,
+		Bypassed:     t.bypassed.Load(),
+		Unkeyed:      t.unkeyed.Load(),
+		BodyErrors:   t.bodyErrors.Load(),
+		LeakedBodies: t.leakedBodies.Load(),
 	}
 	if t.hosts != nil {
 		s.ReplacedHosts = t.hosts.replaced.Load()
@@ -52,6 +62,8 @@ var (
 	descFallbacks = metrics.Desc{Name: "transport_fallbacks", Help: "Calls for which a fallback was asked, by cause and by how that went.", Unit: "{call}", Kind: metrics.Counter, Labels: []string{"resource", "cause", "result"}}
 	descUnguarded = metrics.Desc{Name: "transport_unguarded", Help: "Calls that passed without a breaker, because they asked for it or had no key.", Unit: "{call}", Kind: metrics.Counter, Labels: []string{"resource", "reason"}}
 	descReplaced  = metrics.Desc{Name: "transport_replaced_hosts", Help: "Hosts that another one pushed out of the lookup of keys.", Unit: "{host}", Kind: metrics.Counter, Labels: []string{"resource"}}
+	descBroken    = metrics.Desc{Name: "transport_body_errors", Help: "Response bodies that broke off, of those that are watched.", Unit: "{call}", Kind: metrics.Counter, Labels: []string{"resource"}}
+	descLeaked    = metrics.Desc{Name: "transport_leaked_bodies", Help: "Responses that were dropped without being closed.", Unit: "{call}", Kind: metrics.Counter, Labels: []string{"resource"}}
 )
 
 // Collect yields the numbers of Snapshot, for metrics.Set.
@@ -70,5 +82,7 @@ func (t *Transport) Collect(yield func(metrics.Sample) bool) {
 	}
 	_ = sample(&descUnguarded, s.Bypassed, "bypass") &&
 		sample(&descUnguarded, s.Unkeyed, "no_key") &&
-		sample(&descReplaced, s.ReplacedHosts)
+		sample(&descReplaced, s.ReplacedHosts) &&
+		sample(&descBroken, s.BodyErrors) &&
+		sample(&descLeaked, s.LeakedBodies)
 }

@@ -25,7 +25,7 @@ func TestSnapshot_IsJSONAndCollectsTheSame(t *testing.T) {
 
 	view, err := json.Marshal(tr.View())
 	require.NoError(t, err)
-	assert.JSONEq(t, `{"name": "orders", "bypassed": 1, "unkeyed": 1, "replaced_hosts": 0, "fallbacks": [
+	assert.JSONEq(t, `{"name": "orders", "bypassed": 1, "unkeyed": 1, "replaced_hosts": 0, "body_errors": 0, "leaked_bodies": 0, "fallbacks": [
 		{"cause": "rejected", "served": 0, "declined": 0, "skipped": 0},
 		{"cause": "timeout", "served": 0, "declined": 0, "skipped": 0},
 		{"cause": "failure", "served": 1, "declined": 0, "skipped": 0},
@@ -40,8 +40,8 @@ func TestSnapshot_IsJSONAndCollectsTheSame(t *testing.T) {
 		total[s.Desc.Name] += s.Value
 		samples++
 	}
-	assert.Equal(t, 4*3+2+1, samples)
-	assert.Equal(t, map[string]float64{"transport_fallbacks": 1, "transport_unguarded": 2, "transport_replaced_hosts": 0}, total)
+	assert.Equal(t, 4*3+2+3, samples)
+	assert.Equal(t, map[string]float64{"transport_fallbacks": 1, "transport_unguarded": 2, "transport_replaced_hosts": 0, "transport_body_errors": 0, "transport_leaked_bodies": 0}, total)
 
 	for stop := range samples { // a consumer that has enough is not called again
 		seen := 0

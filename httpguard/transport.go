@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"sync"
 	"sync/atomic"
 
 	"github.com/sluicego/sluice/breaker"
@@ -12,8 +13,7 @@ import (
 )
 
 // Transport is an http.RoundTripper that puts guards around another one: a
-// fallback, a circuit breaker for each upstream, and a time limit for each
-// attempt, in this order.
+// fallback, a circuit breaker for each upstream, and time limits, in this order.
 //
 // It keeps the contract of http.RoundTripper in every case. It never writes to
 // the request, and closes its body when the base does not get it. A response is
@@ -28,13 +28,17 @@ import (
 type Transport struct {
 	base     http.RoundTripper
 	settings settings
-	limit    *limitError // what an attempt that runs out of time returns; nil without a limit
-	hosts    *hostKeys   // what the keys of known hosts are; nil if keys are not by host
-	fallback *fallback   // nil without one
-	judges   bool        // somebody wants to know what a call says about its upstream
-	derives  bool        // each call needs a context of its own
+	limits   limits
+	hosts    *hostKeys // what the keys of known hosts are; nil if keys are not by host
+	fallback *fallback // nil without one
+	judges   bool      // somebody wants to know what a call says about its upstream
+	derives  bool      // each call needs a context of its own
 	// Requests that passed without a breaker, written by the request itself.
 	bypassed, unkeyed atomic.Uint64
+	// Bodies that broke off, written by who reads them, and that were never closed,
+	// written by the garbage collector's cleanup.
+	bodyErrors, leakedBodies atomic.Uint64
+	leases                   sync.Pool // of *lease, those not in use
 }
 
 // NewTransport returns a Transport around base; nil is http.DefaultTransport. It
@@ -49,10 +53,7 @@ func NewTransport(base http.RoundTripper, opts ...Option) (*Transport, error) {
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	t := &Transport{base: base, settings: s}
-	if s.attemptTimeout != nil {
-		t.limit = &limitError{*s.attemptTimeout}
-	}
+	t := &Transport{base: base, settings: s, limits: newLimits(&s)}
 	if _, ok := s.key.(byHost); ok {
 		t.hosts = newHostKeys()
 	}
@@ -61,7 +62,7 @@ func NewTransport(base http.RoundTripper, opts ...Option) (*Transport, error) {
 	}
 	t.judges = s.group != nil || s.breaker != nil || t.fallback != nil
 	// A response that a fallback replaces is drained, and that must have an end.
-	t.derives = t.limit != nil || t.fallback != nil && t.fallback.on[OnFailure]
+	t.derives = t.limits.any() || t.fallback != nil && t.fallback.on[OnFailure]
 	return t, nil
 }
 
@@ -80,7 +81,7 @@ func (t *Transport) CloseIdleConnections() {
 // sluice.ErrTimeout that a time limit ended it; every other one is the base's.
 //
 // It returns when the base does, at the headers of the response, and what the call
-// says about the upstream is decided then.
+// says about the upstream is decided then, unless WithFinishAt says otherwise.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL == nil { // nothing could tell its upstream; the base has an error for it
 		return t.base.RoundTrip(req)
@@ -137,8 +138,12 @@ func (t *Transport) guarded(req *http.Request) (resp *http.Response, verdict, er
 		}
 	}
 	at = calling
-	sent, resp, err := t.send(ctx, req, ticket.Probe)
+	sent, resp, body, err := t.send(ctx, req, ticket.Probe, b != nil)
 	verdict = t.verdict(req, sent, resp, err)
+	if body != nil && verdict == nil && t.waits(b, ticket, resp) && body.await(b, ticket) {
+		at = returning
+		return resp, nil, nil
+	}
 	at = settling
 	settle(b, ticket, ctx, verdict, true)
 	at = returning
@@ -162,6 +167,12 @@ func (t *Transport) breakerFor(req *http.Request) *breaker.Breaker {
 		return nil
 	}
 	return s.group.Get(key)
+}
+
+// waits reports whether the breaker is told only when the body has ended. A probe
+// never waits: a long download would keep the breaker half-open.
+func (t *Transport) waits(b *breaker.Breaker, ticket stage.Ticket, resp *http.Response) bool {
+	return t.settings.finishAt == Body && b != nil && !ticket.Probe && !t.settings.streaming(resp)
 }
 
 // settle tells the breaker, if there is one, how the call ended.
