@@ -66,6 +66,7 @@ type settings struct {
 	finishAt      Finish
 	streaming     func(*http.Response) bool
 	logger        *slog.Logger
+	server        serverSettings
 }
 
 // fallbackOption is what WithFallback was given.
