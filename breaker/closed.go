@@ -92,7 +92,7 @@ func (s *seat) settle(ctx context.Context, start, now int64, v verdict) {
 	switch {
 	case v.tripFor() > 0:
 		b.change(ctx, e, b.newOpenFor(e, now, v.tripFor()))
-	case bad || c.gated.Load():
+	case bad || v.outcome != sluice.Ignored && c.gated.Load():
 		b.judge(ctx, e, now)
 	}
 }
@@ -126,8 +126,9 @@ func (b *Breaker) judge(ctx context.Context, e *episode, now int64) {
 		e.closed.gated.Store(false)
 		rule, cause, gated = b.reached(p, e, now)
 	}
-	if gated {
-		e.closed.gated.Store(true)
+	if gated && !e.closed.gated.Swap(true) {
+		// A success may have met the gate before it could see the flag.
+		rule, cause, _ = b.reached(p, e, now)
 	}
 	if rule < 0 {
 		return

@@ -50,8 +50,10 @@ func (b *Breaker) logUpdate(err error) {
 	l.LogAttrs(context.Background(), slog.LevelInfo, "breaker: configuration changed", slog.Group(group, name))
 }
 
-// logRefused logs one refused call a second. Which one is left to chance.
+// logRefused logs one refused call a second. Which one is left to chance, so a
+// logger that panics must not end it.
 func (b *Breaker) logRefused(ctx context.Context, refusal *OpenError, now int64) {
+	defer func() { _ = recover() }()
 	next := b.history.Load().nextLog.Load()
 	if now < next || !b.hooks.logger.Enabled(ctx, slog.LevelDebug) ||
 		!b.history.Load().nextLog.CompareAndSwap(next, clock.After(now, time.Second)) {

@@ -165,7 +165,9 @@ func WithRecovery(steps ...Step) Option {
 
 // WithInFlightSlow lets a call count as slow as soon as it is overdue, not only
 // when it returns. It needs a slow rule and costs two more atomic operations a
-// call.
+// call. Overdue calls are found by the next call that asks; how finely depends on
+// the limit and the window: a 32nd of the limit, or a 512th of both together if
+// that is more.
 //
 // Default: off.
 func WithInFlightSlow() Option { return func(s *settings) { s.InFlightSlow = true } }

@@ -118,8 +118,8 @@ func (b *Breaker) snapshot(now int64) Snapshot {
 		until := e.open.until.Load()
 		s.OpenFor, s.Reason = time.Duration(until-e.began), e.cause.String()
 		s.RetryAt = s.Since.Add(s.OpenFor)
-		if now >= until {
-			s.State, s.Reason = HalfOpen, Cause{Reason: DeadlinePassed}.String()
+		if now >= until { // as the next call will find it
+			s.State, s.Reason, s.RetryAt = HalfOpen, Cause{Reason: DeadlinePassed}.String(), time.Time{}
 		}
 	case HalfOpen:
 		pr := s.Probe

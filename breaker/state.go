@@ -45,8 +45,8 @@ const (
 	// ForcedClosed admits every call. One that would have been refused is not
 	// counted; the others are, and may change the state underneath.
 	ForcedClosed
-	// Disabled admits every call and counts none: the state stays as it is, but a
-	// deadline goes on running.
+	// Disabled admits every call and counts none of those it admits. A deadline goes
+	// on running, and calls that were admitted before still count.
 	Disabled
 	// Shadow is ForcedClosed that counts what it would have refused, for trying
 	// out rules on real traffic.

@@ -17,14 +17,13 @@ type verdict struct {
 	wish    *wish // nil for nearly all calls
 }
 
-// manner is how a call ended.
+// manner is how a call ended; zero is that it returned.
 type manner uint8
 
 const (
-	returned manner = iota
 	// abandoned: the caller went away, so there is no verdict, but if the call was slow
 	// it still counts as that.
-	abandoned
+	abandoned manner = iota + 1
 	// unmade: the call was refused further in or not made at all, so not even its
 	// duration means anything.
 	unmade
