@@ -17,7 +17,7 @@ func (d *daemon) adminPages() http.Handler {
 // healthz answers 200 while new requests are served, and 503 while the gateway drains.
 func (d *daemon) healthz(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
-	if d.draining.Load() {
+	if d.drain.Begun() {
 		http.Error(w, "draining", http.StatusServiceUnavailable)
 		return
 	}

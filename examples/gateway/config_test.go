@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -198,4 +199,27 @@ func TestConfig_ErrorNamesTheFile(t *testing.T) {
 	assert.EqualError(t, err, file+":\nslots: 0 is not positive")
 	_, err = loadConfig(file + ".not")
 	assert.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// A config that is not refused is one that a gateway can be made of.
+func FuzzConfig(f *testing.F) {
+	example, err := os.ReadFile("gateway.json")
+	require.NoError(f, err)
+	f.Add(string(example))
+	f.Add(smallest)
+	f.Add(`{"services": {"a": {"prefix": "/", "url": "http://[::1]:1/%2f"}, "b": {"prefix": "/b/", "url": "https://b.test"}}}`)
+	f.Fuzz(func(t *testing.T, doc string) {
+		c, err := parseConfig([]byte(doc))
+		if err != nil {
+			require.NotEmpty(t, err.Error())
+			return
+		}
+		require.NotEmpty(t, c.services)
+		for _, s := range c.services {
+			require.Positive(t, s.base)
+			require.LessOrEqual(t, s.base, s.max)
+		}
+		_, err = newDaemon(c, slog.New(slog.DiscardHandler))
+		require.NoError(t, err)
+	})
 }

@@ -8,10 +8,10 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/sluicego/sluice/breaker"
+	"github.com/sluicego/sluice/httpguard"
 	"github.com/sluicego/sluice/metrics"
 )
 
@@ -20,11 +20,14 @@ import (
 type daemon struct {
 	config  config
 	lanes   []*lane
+	mux     *http.ServeMux // leads to the lanes
 	metrics metrics.Set
 	log     *slog.Logger
 
+	gate  *httpguard.Gate // in front of all lanes
+	drain httpguard.Drain // closes gate
+
 	front, admin *door
-	draining     atomic.Bool // set by drain
 }
 
 // A door is an address that a server listens at.
@@ -33,10 +36,9 @@ type door struct {
 	server *http.Server
 }
 
-// newDaemon returns a daemon that listens, but does not serve yet. Its error says
-// why it cannot.
-func newDaemon(c config, logger *slog.Logger) (_ *daemon, err error) {
-	d := &daemon{config: c, log: logger}
+// newDaemon returns a daemon that does not listen yet.
+func newDaemon(c config, logger *slog.Logger) (*daemon, error) {
+	d := &daemon{config: c, log: logger, mux: http.NewServeMux()}
 	options := []breaker.Option{breaker.WithMaxKeys(len(c.services)), breaker.WithLogger(logger)}
 	for _, s := range c.services {
 		options = append(options, breaker.WithOverride(s.name, breaker.WithConfig(s.breaker)))
@@ -45,32 +47,49 @@ func newDaemon(c config, logger *slog.Logger) (_ *daemon, err error) {
 	if err != nil {
 		return nil, err
 	}
-	mux := http.NewServeMux()
+	d.gate, err = httpguard.NewGate(
+		httpguard.WithName("front"),
+		httpguard.WithMaxInFlight(c.slots),
+		httpguard.WithDrain(&d.drain),
+		httpguard.WithLogger(logger),
+	)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(d.metrics.Add("gate", d.gate), d.metrics.Add("breakers", breakers)); err != nil {
+		return nil, err
+	}
 	for _, s := range c.services {
-		l, err := newLane(s, breakers.Get(s.name), logger)
-		if err != nil {
+		if err := d.lead(s, breakers.Get(s.name)); err != nil {
 			return nil, err
 		}
-		d.lanes = append(d.lanes, l)
-		mux.Handle(s.prefix, l.handler)
-		if l.prefix != "" {
-			mux.Handle(l.prefix, l.handler) // or the mux would send such a client elsewhere
-		}
-		if err := d.metrics.Add("transport/"+s.name, l.guards); err != nil {
-			return nil, err
-		}
-	}
-	if err := d.metrics.Add("breakers", breakers); err != nil {
-		return nil, err
-	}
-	if d.front, err = d.open("listen", c.listen, mux); err != nil {
-		return nil, err
-	}
-	if d.admin, err = d.open("admin", c.admin, d.adminPages()); err != nil {
-		d.front.Close()
-		return nil, err
 	}
 	return d, nil
+}
+
+// lead opens the lane to a service.
+func (d *daemon) lead(s serviceConfig, b *breaker.Breaker) error {
+	l, err := newLane(s, b, d.log)
+	if err != nil {
+		return err
+	}
+	d.lanes = append(d.lanes, l)
+	d.mux.Handle(s.prefix, l.handler)
+	if l.prefix != "" {
+		d.mux.Handle(l.prefix, l.handler) // or the mux would send such a client elsewhere
+	}
+	return d.metrics.Add("transport/"+s.name, l.guards)
+}
+
+// listen opens both addresses, or none. Clients wait from then on; serve lets them in.
+func (d *daemon) listen() (err error) {
+	if d.front, err = d.open("listen", d.config.listen, d.gate.Wrap(d.mux)); err != nil {
+		return err
+	}
+	if d.admin, err = d.open("admin", d.config.admin, d.adminPages()); err != nil {
+		d.front.Close()
+	}
+	return err
 }
 
 // open listens at an address; key is where the config has it.
@@ -114,7 +133,7 @@ func (d *daemon) serve(ctx context.Context) error {
 	select {
 	case err = <-failed:
 	case <-ctx.Done():
-		err = d.drain(work)
+		err = d.finish(work)
 	}
 	d.front.server.Close()
 	d.admin.server.Close()
@@ -126,15 +145,17 @@ func (d *daemon) serve(ctx context.Context) error {
 	return err
 }
 
-// drain lets the requests that are served end.
-func (d *daemon) drain(ctx context.Context) error {
-	d.draining.Store(true)
+// finish lets the requests that are inside end. New ones are answered meanwhile, too:
+// with a 503 that sends their clients elsewhere.
+func (d *daemon) finish(ctx context.Context) error {
 	d.log.Info("gateway drains", "for", d.config.drain)
 	ctx, cancel := context.WithTimeout(ctx, d.config.drain)
 	defer cancel()
-	if d.front.server.Shutdown(ctx) != nil {
-		return fmt.Errorf("requests were cut off: they did not end within %v", d.config.drain)
+	d.drain.Begin()
+	if err := d.drain.Wait(ctx); err != nil {
+		return fmt.Errorf("requests cut off after %v: %d", d.config.drain, d.drain.InFlight())
 	}
+	d.front.server.Shutdown(ctx) // if it takes too long, no request is to blame
 	d.log.Info("gateway has stopped")
 	return nil
 }

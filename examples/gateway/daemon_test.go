@@ -59,6 +59,7 @@ func start(t *testing.T, top string, services map[string]string) *running {
 	r := &running{log: &journal{}, end: make(chan error, 1)}
 	r.daemon, err = newDaemon(c, slog.New(slog.NewTextHandler(r.log, nil)))
 	require.NoError(t, err)
+	require.NoError(t, r.listen())
 	ctx, stop := context.WithCancel(t.Context())
 	r.stop = stop
 	go func() { r.end <- r.serve(ctx); close(r.end) }()
@@ -153,6 +154,30 @@ func TestDaemon_502And504And503WithRetryAfter(t *testing.T) {
 	}
 }
 
+// One service that hangs can take all slots; the admin pages need none.
+func TestDaemon_NoSlotFreeIs503(t *testing.T) {
+	came, answer := make(chan struct{}), make(chan struct{})
+	d := start(t, `"slots": 2,`, map[string]string{
+		"users": upstreamOf(t, "/users", echoPath, ""),
+		"slow": upstreamOf(t, "/slow", func(http.ResponseWriter, *http.Request) { came <- struct{}{}; <-answer },
+			`, "timeout": {"base": "1m", "max": "1m"}, "transport": {"response_header_timeout": "0s"}`),
+	})
+	var inside sync.WaitGroup
+	for range 2 {
+		inside.Go(func() { fetch(t, d.front.Addr(), "/slow/") })
+		<-came
+	}
+	resp, _ := fetch(t, d.front.Addr(), "/users/")
+	assert.Equal(t, http.StatusServiceUnavailable, resp.StatusCode)
+	assert.NotEmpty(t, resp.Header.Get("Retry-After"))
+	resp, _ = fetch(t, d.admin.Addr(), "/healthz")
+	assert.Equal(t, http.StatusOK, resp.StatusCode)
+	close(answer)
+	inside.Wait()
+	resp, _ = fetch(t, d.front.Addr(), "/users/")
+	assert.Equal(t, http.StatusOK, resp.StatusCode)
+}
+
 // A client that leaves is no failure of the upstream: it is logged as 499 at Debug.
 func TestDaemon_AClientThatLeavesDoesNotTrip(t *testing.T) {
 	came := make(chan struct{})
@@ -231,6 +256,10 @@ func TestDaemon_DrainsWhatItHas(t *testing.T) {
 		resp, _ := fetch(t, d.admin.Addr(), "/healthz")
 		return resp.StatusCode == http.StatusServiceUnavailable
 	}, 10*time.Second, time.Millisecond)
+	resp, _ := fetch(t, d.front.Addr(), "/")
+	assert.Equal(t, http.StatusServiceUnavailable, resp.StatusCode, "a new request")
+	assert.NotEmpty(t, resp.Header.Get("Retry-After"))
+	assert.True(t, resp.Close)
 	select {
 	case err := <-d.end:
 		require.Failf(t, "it did not wait", "%v", err)
@@ -250,5 +279,5 @@ func TestDaemon_CutsOffWhatDoesNotEndInTime(t *testing.T) {
 	go http.Get("http://" + d.front.Addr().String())
 	<-came
 	d.stop()
-	require.EqualError(t, <-d.end, "requests were cut off: they did not end within 50ms")
+	require.EqualError(t, <-d.end, "requests cut off after 50ms: 1")
 }

@@ -74,6 +74,9 @@ func operate(ctx context.Context, file string, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if err := d.listen(); err != nil {
+		return err
+	}
 	return d.serve(ctx)
 }
 

@@ -51,7 +51,7 @@ func (l *lane) report(ctx context.Context, interval time.Duration) {
 	}
 	ticks := time.NewTicker(interval)
 	defer ticks.Stop()
-	before := l.breaker.Snapshot()
+	var before breaker.Snapshot // of a new breaker, all is zero
 	for {
 		select {
 		case <-ctx.Done():

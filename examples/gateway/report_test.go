@@ -40,7 +40,6 @@ func TestReport_TellsWhatHasHappenedSinceTheLast(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { l.report(ctx, 10*time.Second); close(done) }()
-		synctest.Wait()
 
 		for range 5 {
 			call(0, nil)
