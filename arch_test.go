@@ -128,8 +128,8 @@ var house = map[string]tenant{
 		"internal/stripe":   "counters that every request adds to",
 	}},
 	"httpguard/guardtest": {porch, map[string]string{
-		".":         "outcomes, rejections",
-		"httpguard": "the contracts that it examines",
+		"breaker":   "its own tests examine guards that have breakers",
+		"httpguard": "its own tests examine it first of all",
 	}},
 	"httpguard/tokenserver": {porch, map[string]string{
 		".":              "rejections, priorities",

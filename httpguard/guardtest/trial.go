@@ -1,0 +1,134 @@
+package guardtest
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// trial is one run of a check. What it offers is what a test has of testing.TB, and
+// waits that end when the trial does.
+type trial struct {
+	ctx      context.Context // done when the check has taken too long, or is over
+	over     context.CancelFunc
+	protocol string
+
+	mu           sync.Mutex
+	ended        bool     // nobody will look at the rest any more
+	seen         []string // what went wrong
+	inapplicable string   // why the check does not apply
+	cleanups     []func() // the last is called first
+}
+
+func newTrial(ctx context.Context, protocol string) *trial {
+	ctx, over := context.WithCancel(ctx)
+	return &trial{ctx: ctx, over: over, protocol: protocol}
+}
+
+// errorf notes that the rule is broken. Any goroutine may call it.
+func (t *trial) errorf(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.ended {
+		t.seen = append(t.seen, fmt.Sprintf(format, args...))
+	}
+}
+
+// fatalf is errorf and ends the check. Only the check's own goroutine may call it.
+func (t *trial) fatalf(format string, args ...any) {
+	t.errorf(format, args...)
+	runtime.Goexit()
+}
+
+// skipf ends the check: there is nothing to examine. Only the check's own goroutine
+// may call it.
+func (t *trial) skipf(format string, args ...any) {
+	t.mu.Lock()
+	t.inapplicable = fmt.Sprintf(format, args...)
+	t.mu.Unlock()
+	runtime.Goexit()
+}
+
+// cleanup has f called at the end of the check.
+func (t *trial) cleanup(f func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cleanups = append(t.cleanups, f)
+}
+
+// finish ends the trial, at the end of the check's goroutine.
+func (t *trial) finish() {
+	if p := recover(); p != nil {
+		t.errorf("it panics: %v\n%s", p, debug.Stack())
+	}
+	t.over()
+	for {
+		t.mu.Lock()
+		n := len(t.cleanups)
+		if n == 0 {
+			t.mu.Unlock()
+			return
+		}
+		last := t.cleanups[n-1]
+		t.cleanups = t.cleanups[:n-1]
+		t.mu.Unlock()
+		last()
+	}
+}
+
+// result says what went wrong, and closes the books.
+func (t *trial) result() (seen []string, inapplicable string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = true
+	return t.seen, t.inapplicable
+}
+
+// reached waits for ch to be closed or to have a value, and notes that it waited in
+// vain for what if that does not come. Any goroutine may call it.
+func (t *trial) reached(ch <-chan struct{}, what string) bool {
+	select {
+	case <-ch:
+		return true
+	case <-t.ctx.Done():
+		t.errorf("waited in vain for %s", what)
+		return false
+	}
+}
+
+// await is reached, and ends the check if it was in vain.
+func (t *trial) await(ch <-chan struct{}, what string) {
+	if !t.reached(ch, what) {
+		runtime.Goexit()
+	}
+}
+
+// eventually waits for cond to become true, which it asks again and again.
+func (t *trial) eventually(cond func() bool, what string) {
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for !cond() {
+		select {
+		case <-again.C:
+		case <-t.ctx.Done():
+			t.fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// apart runs f in a goroutine of its own, which f may end or panic in. returned is
+// whether f returned as usual, and panicked what it panicked with if it did.
+func (t *trial) apart(f func()) (returned bool, panicked any) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer func() { panicked = recover() }()
+		f()
+		returned = true
+	}()
+	t.await(ended, "the goroutine of the call to end")
+	return returned, panicked
+}
