@@ -237,8 +237,8 @@ func TestC10_SwitchedProtocolsStayWritable(t *testing.T) {
 	b := newBreaker(t)
 	proxy := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		Transport: newTransport(t, nil, WithBreaker(b), WithAttemptTimeout(time.Minute),
-			WithFallback(func(*http.Request, error) (*http.Response, error) { return nil, io.EOF })),
+		Transport: newTransport(t, nil, WithBreaker(b), WithAttemptTimeout(time.Minute), WithTotalTimeout(time.Minute),
+			WithBodyIdleTimeout(time.Minute), WithFinishAt(Body), WithFallback(func(*http.Request, error) (*http.Response, error) { return nil, io.EOF })),
 	})
 	defer proxy.Close()
 
@@ -321,8 +321,8 @@ func TestC11_UndeclaredTrailersArrive(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		w.Header().Set(http.TrailerPrefix+"X-Sum", "abc")
 	}, func(t *testing.T, srv *httptest.Server, base *http.Transport) {
-		tr := newTransport(t, base, WithBreaker(newBreaker(t)), WithAttemptTimeout(time.Minute),
-			WithFallback(func(*http.Request, error) (*http.Response, error) { return nil, io.EOF }))
+		tr := newTransport(t, base, WithBreaker(newBreaker(t)), WithAttemptTimeout(time.Minute), WithFinishAt(Body),
+			WithBodyIdleTimeout(time.Minute), WithFallback(func(*http.Request, error) (*http.Response, error) { return nil, io.EOF }))
 		resp, err := tr.RoundTrip(getFrom(t, t.Context(), srv.URL))
 		require.NoError(t, err)
 		assert.Equal(t, "body", readAll(t, resp))
@@ -381,7 +381,7 @@ func TestC07_ResponsesWithoutABodyKeepTheirConnection(t *testing.T) {
 			w.WriteHeader(304)
 		}
 	}, func(t *testing.T, srv *httptest.Server, base *http.Transport) {
-		tr := newTransport(t, base, WithAttemptTimeout(time.Minute))
+		tr := newTransport(t, base, WithAttemptTimeout(time.Minute), WithBreaker(neverTrips(t)), WithFinishAt(Body))
 		connections := 0
 		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
 			if !i.Reused {

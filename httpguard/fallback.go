@@ -187,10 +187,10 @@ func (f *fallback) log(req *http.Request, cause Cause, reason error, answer *htt
 		slog.String("resource", f.name),
 		slog.String("upstream", origin(req.URL)),
 		slog.String("cause", cause.String()),
-		slog.Any("error", reason),
+		slog.String("error", redacted(req.URL, reason)),
 	}
 	if declined != nil {
-		f.logger.LogAttrs(ctx, slog.LevelDebug, "fallback declined", append(attrs, slog.Any("answer", declined))...)
+		f.logger.LogAttrs(ctx, slog.LevelDebug, "fallback declined", append(attrs, slog.String("answer", redacted(req.URL, declined)))...)
 		return
 	}
 	f.logger.LogAttrs(ctx, slog.LevelDebug, "fallback served", append(attrs, slog.Int("status", answer.StatusCode))...)

@@ -106,6 +106,6 @@ func logProxyError(logger *slog.Logger, r *http.Request, status int, err error) 
 		slog.String("method", r.Method),
 		slog.String("upstream", origin(r.URL)),
 		slog.String("path", r.URL.Path), // without the query, which may hold secrets
-		slog.Any("error", err),
+		slog.String("error", redacted(r.URL, err)),
 	)
 }
