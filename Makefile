@@ -1,4 +1,5 @@
 FUZZTIME ?= 30s
+SOAK ?= 10m
 
 .PHONY: all
 all: ## build, vet and test everything quickly (the default)
@@ -13,6 +14,10 @@ ci: ## what CI runs, with the race detector three times over
 .PHONY: fuzz
 fuzz: ## fuzz each fuzz function for FUZZTIME (30s)
 	.ci/fuzz $(FUZZTIME) 0
+
+.PHONY: soak
+soak: ## keep the gateway under load and faults for SOAK (10m), and see that it leaks nothing
+	go test ./examples/gateway -run '^TestSoak$$' -count=1 -v -timeout 0 -soak $(SOAK)
 
 .PHONY: bench
 bench: ## measure against other libraries and write bench/RESULTS.md

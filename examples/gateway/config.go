@@ -15,7 +15,7 @@ import (
 )
 
 // A config is what the gateway for real upstreams is told in a file. gateway.json
-// beside this one is an example with every key there is.
+// beside this one is an example.
 type config struct {
 	// listen is where clients come. admin is where operators look; without a host
 	// it is on loopback only.

@@ -154,6 +154,22 @@ func TestDaemon_502And504And503WithRetryAfter(t *testing.T) {
 	}
 }
 
+// A body that stands still would hold a slot for as long as its client waits.
+func TestDaemon_AStalledBodyEnds(t *testing.T) {
+	d := start(t, "", map[string]string{"stalls": upstreamOf(t, "/", func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "half")
+		http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}, `, "transport": {"body_idle_timeout": "50ms"}`)})
+	resp, err := http.Get("http://" + d.front.Addr().String())
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF, "and does not look whole")
+	assert.Equal(t, "half", string(body))
+	require.Eventually(t, func() bool { return d.gate.Snapshot().InFlight.Now == 0 }, 10*time.Second, time.Millisecond)
+}
+
 // One service that hangs can take all slots; the admin pages need none.
 func TestDaemon_NoSlotFreeIs503(t *testing.T) {
 	came, answer := make(chan struct{}), make(chan struct{})

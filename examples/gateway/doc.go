@@ -7,7 +7,30 @@
 //	go run ./examples/gateway
 //	go run ./examples/gateway -duration 2m
 //
-// The part worth copying is gateway.go. The rest is the theatre around it:
+// With a config it plays nothing, and is a gateway to real upstreams until SIGTERM or
+// an interrupt. gateway.json is an example, and config.go and settings.go say what the
+// keys mean; those of a breaker are breaker.Config's. The timeout of an attempt is fixed at its base as yet; max is
+// for one that follows what it measures.
+//
+//	go run ./examples/gateway -config examples/gateway/gateway.json
+//
+// It answers 502 when an upstream cannot be reached, 504 when it takes too long, and
+// 503 with a Retry-After when its breaker is open, no slot is free, or the gateway
+// drains; a client that has left is a 499 in its log at Debug. /healthz and
+// /debug/sluice are on the admin address, which is not for strangers. On SIGTERM it
+// lets the requests that it has end, and exits with 0 if they did; what it cannot
+// start with is an error, and then it exits with 1.
+//
+// The part worth copying is gateway.go, and lane.go for what is there once for each
+// upstream. The gateway to real upstreams also has
+//
+//	config.go     what it is told, with settings.go for what services may have
+//	              otherwise, and object.go for JSON that is read strictly
+//	daemon.go     which serves, and drains
+//	admin.go      what operators look at
+//	report.go     what the log tells of each service
+//
+// The rest is the theatre of the demonstration:
 //
 //	demo.go       plays both acts
 //	plan.go       how long each phase is, how many slots there are, and why

@@ -30,12 +30,16 @@ func newLane(s serviceConfig, b *breaker.Breaker, logger *slog.Logger) (*lane, e
 		base:     s.pool.transport(),
 		log:      logger.With("service", s.name),
 	}
-	var err error
-	l.guards, err = httpguard.NewTransport(l.base,
+	options := []httpguard.Option{
 		httpguard.WithName(s.name),
 		httpguard.WithBreaker(b),
 		httpguard.WithAttemptTimeout(s.base),
-	)
+	}
+	if d := s.pool.bodyIdleTimeout; d > 0 {
+		options = append(options, httpguard.WithBodyIdleTimeout(d))
+	}
+	var err error
+	l.guards, err = httpguard.NewTransport(l.base, options...)
 	if err != nil {
 		return nil, err
 	}

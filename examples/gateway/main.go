@@ -35,7 +35,7 @@ func run(ctx context.Context, args []string, stdout *os.File, stderr io.Writer) 
 	flags.SetOutput(stderr)
 	total := flags.Duration("duration", fullLength, "length of both acts together, at least "+shortest.String()+";\nphases, slots, window and open time scale with it")
 	listen := flags.String("listen", "127.0.0.1:0", "`address` of the gateway")
-	file := flags.String("config", "", "`file` for a gateway to real upstreams, without the demonstration;\nexamples/gateway/gateway.json has every key")
+	file := flags.String("config", "", "`file` for a gateway to real upstreams, without the demonstration;\nexamples/gateway/gateway.json is one")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return err
 	} else if err != nil {

@@ -20,6 +20,7 @@ type settings struct {
 type pool struct {
 	connectTimeout        time.Duration // a TLS handshake has as long again
 	responseHeaderTimeout time.Duration // 0 is none
+	bodyIdleTimeout       time.Duration // of a response that has begun and stands still; 0 is none
 	idleTimeout           time.Duration // of a connection that is not used; 0 is none
 	mostConnections       int           // for each host; 0 is no bound
 	mostIdle              int           // for each host; 0 keeps none
@@ -32,6 +33,7 @@ func defaultSettings() settings {
 		pool: pool{
 			connectTimeout:        5 * time.Second,
 			responseHeaderTimeout: 10 * time.Second,
+			bodyIdleTimeout:       30 * time.Second,
 			idleTimeout:           90 * time.Second,
 			mostConnections:       200,
 			mostIdle:              100,
@@ -50,6 +52,7 @@ func (s *settings) read(o *object) {
 	timeout.end()
 	pool.duration("connect_timeout", &s.pool.connectTimeout, 1)
 	pool.duration("response_header_timeout", &s.pool.responseHeaderTimeout, 0)
+	pool.duration("body_idle_timeout", &s.pool.bodyIdleTimeout, 0)
 	pool.duration("idle_timeout", &s.pool.idleTimeout, 0)
 	pool.whole("max_connections_per_host", &s.pool.mostConnections, 0)
 	pool.whole("max_idle_connections_per_host", &s.pool.mostIdle, 0)

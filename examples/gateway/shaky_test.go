@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log"
 	"math/rand/v2"
@@ -25,13 +26,14 @@ const (
 	fail                      // 500
 	drip                      // the body comes slowly
 	truncate                  // the body breaks off
+	stall                     // the body stands still
 	kill                      // nobody listens
 )
 
-var faults = []fault{hang, reset, fail, drip, truncate, kill}
+var faults = []fault{hang, reset, fail, drip, truncate, stall, kill}
 
 func (f fault) String() string {
-	return [...]string{hang: "hang", reset: "reset", fail: "500", drip: "slow body", truncate: "truncated body", kill: "killed backend"}[f]
+	return [...]string{hang: "hang", reset: "reset", fail: "500", drip: "slow body", truncate: "truncated body", stall: "stalled body", kill: "killed backend"}[f]
 }
 
 // A shaky backend answers a request for /SIZE/ID with ID over and over, SIZE bytes of
@@ -72,8 +74,9 @@ func (s *shaky) close() {
 
 // suffer goes through all faults in a random order, each for about a spell and until
 // it has been met, with spells of health between them. It begins again until ctx is
-// done, and ends healthy.
+// done, and ends healthy; or it returns an error when no request comes.
 func (s *shaky) suffer(ctx context.Context, spell time.Duration) error {
+	const enough = 30 * time.Second // far more than any breaker stays open
 	about := func() time.Duration { return spell/2 + rand.N(spell) }
 	for ctx.Err() == nil {
 		for _, i := range rand.Perm(len(faults)) {
@@ -86,10 +89,12 @@ func (s *shaky) suffer(ctx context.Context, spell time.Duration) error {
 					return err
 				}
 			} else {
-				before := s.met[f].Load()
+				start, before := time.Now(), s.met[f].Load()
 				s.fault.Store(int32(f))
-				for time.Sleep(about()); s.met[f].Load() == before; {
-					time.Sleep(time.Millisecond)
+				for time.Sleep(about()); s.met[f].Load() == before; time.Sleep(time.Millisecond) {
+					if time.Since(start) > enough {
+						return fmt.Errorf("%v: no request has come for %v", f, enough)
+					}
 				}
 				s.fault.Store(0)
 			}
@@ -141,6 +146,10 @@ func (s *shaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Write(body[:size/2])
 		out.Flush()
 		panic(http.ErrAbortHandler)
+	case stall:
+		w.Write(body[:size/2])
+		out.Flush()
+		<-r.Context().Done()
 	}
 }
 
