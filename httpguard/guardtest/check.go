@@ -27,7 +27,7 @@ type Check[T any] struct {
 }
 
 // ErrDoesNotApply matches the error of a check that a wrapper can neither pass nor
-// fail, because it never refuses a call.
+// fail, most often because it never refuses a call.
 var ErrDoesNotApply = errors.New("does not apply")
 
 // A Failure is the error of a check that a wrapper failed.
@@ -78,6 +78,9 @@ func (c Check[T]) Run(ctx context.Context, wrap func(T) T) error {
 		}
 	}
 	seen, inapplicable := t.result()
+	if len(seen) == 0 && ctx.Err() != nil { // what ended it may have been that
+		seen = []string{"hangs: it took until its context was done"}
+	}
 	switch {
 	case len(seen) > 0:
 		return &Failure{c.Name, c.Protocol, c.Rule, seen}

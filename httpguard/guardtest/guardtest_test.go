@@ -21,14 +21,17 @@ func breakers(t *testing.T) *breaker.Group {
 
 // Wrapping nothing breaks no rule: the checks ask for nothing else.
 func TestTransport_BareBasePasses(t *testing.T) {
+	t.Parallel()
 	guardtest.TestTransport(t, func(base http.RoundTripper) http.RoundTripper { return base })
 }
 
 func TestMiddleware_BareHandlerPasses(t *testing.T) {
+	t.Parallel()
 	guardtest.TestMiddleware(t, func(next http.Handler) http.Handler { return next })
 }
 
 func TestTransport_OursPasses(t *testing.T) {
+	t.Parallel()
 	timeout := httpguard.WithAttemptTimeout(time.Minute)
 	byHost := func(t *testing.T) httpguard.Option { return httpguard.WithBreakers(breakers(t), httpguard.ByHost) }
 	for name, options := range map[string]func(t *testing.T) []httpguard.Option{
@@ -52,6 +55,7 @@ func TestTransport_OursPasses(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it waits more than it works
 			guardtest.TestTransport(t, func(base http.RoundTripper) http.RoundTripper {
 				tr, err := httpguard.NewTransport(base, options(t)...)
 				require.NoError(t, err)
@@ -62,6 +66,7 @@ func TestTransport_OursPasses(t *testing.T) {
 }
 
 func TestMiddleware_OursPasses(t *testing.T) {
+	t.Parallel()
 	byPattern := func(t *testing.T) httpguard.Option { return httpguard.WithBreakers(breakers(t), httpguard.ByPattern) }
 	for name, options := range map[string]func(t *testing.T) []httpguard.Option{
 		"nothing":  func(*testing.T) []httpguard.Option { return nil },
@@ -79,6 +84,7 @@ func TestMiddleware_OursPasses(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it waits more than it works
 			guardtest.TestMiddleware(t, func(next http.Handler) http.Handler {
 				mw, err := httpguard.Middleware(options(t)...)
 				require.NoError(t, err)

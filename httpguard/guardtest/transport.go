@@ -162,6 +162,10 @@ func bodyRules() []transportRule {
 			text: "If the server breaks off, the call fails; if it does so within the body, reading fails, so that half an answer never looks whole.",
 			run:  brokenAnswerIsAnError,
 		}, {
+			name: "ServesReverseProxy", over: both(),
+			text: "It works as the Transport of an httputil.ReverseProxy, whose requests are those of a server, RequestURI and all.",
+			run:  servesReverseProxy,
+		}, {
 			name: "UpgradeWritable", over: http1(),
 			text: "The body of a 101 response can be written to, or no websocket gets through a reverse proxy. (opentelemetry-go-contrib#1329)",
 			run:  upgradeWritable,

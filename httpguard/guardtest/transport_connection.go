@@ -152,6 +152,17 @@ func (t *trial) proxy(s *site, wrap func(http.RoundTripper) http.RoundTripper) *
 	}
 }
 
+func servesReverseProxy(t *trial, wrap func(http.RoundTripper) http.RoundTripper) {
+	s := t.serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
+	proxy := t.serve(t.proxy(s, wrap))
+	for _, text := range []string{"", "body"} {
+		resp := t.send(proxy.base, t.request(http.MethodPost, proxy.url, strings.NewReader(text)))
+		if body := t.read(resp); resp.StatusCode != 200 || body != text {
+			t.errorf("the echo of %q through it is %d and %q", text, resp.StatusCode, body)
+		}
+	}
+}
+
 func upgradeWritable(t *trial, wrap func(http.RoundTripper) http.RoundTripper) {
 	conn, in := t.upgraded(wrap)
 	t.echoes(conn, in)

@@ -61,20 +61,21 @@ func contentLengthKept(t *trial, wrap func(http.RoundTripper) http.RoundTripper)
 		got = arrival{r.ContentLength, string(body)}
 	}))
 	rt := wrap(s.base)
-	for name, c := range map[string]struct {
-		body io.Reader
-		want int64
+	for _, c := range []struct {
+		which string
+		body  io.Reader
+		want  int64
 	}{
-		"with GetBody":      {strings.NewReader("12345"), 5},
-		"without GetBody":   {watch("12345"), 5},
-		"of unknown length": {watch("12345"), -1},
+		{"with GetBody", strings.NewReader("12345"), 5},
+		{"without GetBody", watch("12345"), 5},
+		{"of unknown length", watch("12345"), -1},
 	} {
 		req := t.request(http.MethodPut, s.url, c.body)
 		req.ContentLength = c.want
 		t.read(t.send(rt, req))
 		mu.Lock()
 		if want := (arrival{c.want, "12345"}); got != want {
-			t.errorf("a body %s arrives with length %d as %q, not with length %d as %q", name, got.length, got.body, want.length, want.body)
+			t.errorf("a body %s arrives with length %d as %q, not with length %d as %q", c.which, got.length, got.body, want.length, want.body)
 		}
 		mu.Unlock()
 	}

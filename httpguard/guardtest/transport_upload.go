@@ -17,9 +17,13 @@ func uploadStreamed(t *trial, wrap func(http.RoundTripper) http.RoundTripper) {
 // upload is a body, and a handler that has to get the first part of it before the
 // second one is written.
 func (t *trial) upload() (http.HandlerFunc, io.Reader) {
-	arrived := make(chan struct{}, 1)
+	arrived, written := make(chan struct{}, 1), make(chan struct{})
+	t.cleanup(func() { <-written })
 	body, rest := io.Pipe()
+	gaveUp := context.AfterFunc(t.ctx, func() { _ = body.Close() })
 	go func() {
+		defer close(written)
+		defer gaveUp()
 		_, _ = rest.Write([]byte("first"))
 		if !t.reached(arrived, "the first bytes to arrive while there are more to come") {
 			_ = rest.CloseWithError(context.Canceled)

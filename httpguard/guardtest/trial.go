@@ -92,11 +92,13 @@ func (t *trial) result() (seen []string, inapplicable string) {
 func (t *trial) reached(ch <-chan struct{}, what string) bool {
 	select {
 	case <-ch:
-		return true
 	case <-t.ctx.Done():
+	}
+	if t.ctx.Err() != nil { // then it may be that which ch tells
 		t.errorf("waited in vain for %s", what)
 		return false
 	}
+	return true
 }
 
 // await is reached, and ends the check if it was in vain.
@@ -110,11 +112,17 @@ func (t *trial) await(ch <-chan struct{}, what string) {
 func (t *trial) eventually(cond func() bool, what string) {
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
-	for !cond() {
+	for {
+		became := cond()
+		switch {
+		case t.ctx.Err() != nil: // which may be why
+			t.fatalf("waited in vain for %s", what)
+		case became:
+			return
+		}
 		select {
 		case <-again.C:
 		case <-t.ctx.Done():
-			t.fatalf("waited in vain for %s", what)
 		}
 	}
 }
@@ -129,6 +137,15 @@ func (t *trial) apart(f func()) (returned bool, panicked any) {
 		f()
 		returned = true
 	}()
-	t.await(ended, "the goroutine of the call to end")
+	select {
+	case <-ended:
+		return returned, panicked
+	case <-t.ctx.Done():
+	}
+	select { // with its context done, it should
+	case <-ended:
+	case <-time.After(grace / 2):
+		t.fatalf("waited in vain for the goroutine of the call to end")
+	}
 	return returned, panicked
 }
