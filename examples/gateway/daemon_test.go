@@ -46,15 +46,18 @@ func (j *journal) String() string {
 	return j.all.String()
 }
 
-// start serves, on free ports, the services whose JSON is given by name; top is more
-// JSON, such as `"slots": 5,`.
+// patient is a JSON of defaults for a machine that may stand still for a while.
+const patient = `"defaults": {"timeout": {"base": "1m", "max": "1m"}, "transport": {"response_header_timeout": "0s"}}`
+
+// start serves, on free ports, the services whose JSON is given by name, with the
+// patient defaults; top is more JSON, such as `"slots": 5,`.
 func start(t *testing.T, top string, services map[string]string) *running {
 	t.Helper()
 	var list []string
 	for name, s := range services {
 		list = append(list, fmt.Sprintf("%q: %s", name, s))
 	}
-	c, err := parseConfig([]byte(fmt.Sprintf(`{"listen": "127.0.0.1:0", "admin": "127.0.0.1:0", %s "services": {%s}}`, top, strings.Join(list, ", "))))
+	c, err := parseConfig([]byte(fmt.Sprintf(`{"listen": "127.0.0.1:0", "admin": "127.0.0.1:0", %s, %s "services": {%s}}`, patient, top, strings.Join(list, ", "))))
 	require.NoError(t, err)
 	r := &running{log: &journal{}, end: make(chan error, 1)}
 	r.daemon, err = newDaemon(c, slog.New(slog.NewTextHandler(r.log, nil)))
@@ -175,8 +178,7 @@ func TestDaemon_NoSlotFreeIs503(t *testing.T) {
 	came, answer := make(chan struct{}), make(chan struct{})
 	d := start(t, `"slots": 2,`, map[string]string{
 		"users": upstreamOf(t, "/users", echoPath, ""),
-		"slow": upstreamOf(t, "/slow", func(http.ResponseWriter, *http.Request) { came <- struct{}{}; <-answer },
-			`, "timeout": {"base": "1m", "max": "1m"}, "transport": {"response_header_timeout": "0s"}`),
+		"slow": upstreamOf(t, "/slow", func(http.ResponseWriter, *http.Request) { came <- struct{}{}; <-answer }, ""),
 	})
 	var inside sync.WaitGroup
 	for range 2 {
@@ -199,7 +201,7 @@ func TestDaemon_AClientThatLeavesDoesNotTrip(t *testing.T) {
 	came := make(chan struct{})
 	d := start(t, "", map[string]string{
 		"slow": upstreamOf(t, "/slow", func(w http.ResponseWriter, r *http.Request) { came <- struct{}{}; <-r.Context().Done() },
-			`, "timeout": {"base": "1m", "max": "1m"}, "transport": {"response_header_timeout": "0s"}, "breaker": {"rules": [{"kind": "consecutive_failures", "count": 1}]}`),
+			`, "breaker": {"rules": [{"kind": "consecutive_failures", "count": 1}]}`),
 	})
 	for range 3 {
 		ctx, leave := context.WithCancel(t.Context())
@@ -246,7 +248,7 @@ func TestDaemon_ReportsEachServiceAsOftenAsItIsTold(t *testing.T) {
 	for _, want := range []string{
 		"msg=report service=orders state=closed requests=1 refused=0 failure_rate=0 slow_rate=0 timeout=2s",
 		"msg=report service=orders state=closed requests=0 refused=0",
-		"msg=report service=users state=closed requests=0 refused=0 failure_rate=0 slow_rate=0 timeout=1s",
+		"msg=report service=users state=closed requests=0 refused=0 failure_rate=0 slow_rate=0 timeout=1m0s",
 	} {
 		assert.Eventually(t, func() bool { return strings.Contains(d.log.String(), want) }, 30*time.Second, 5*time.Millisecond, want)
 	}
@@ -260,7 +262,7 @@ func TestDaemon_DrainsWhatItHas(t *testing.T) {
 		came <- struct{}{}
 		<-answer
 		io.WriteString(w, "at last")
-	}, `, "timeout": {"base": "1m", "max": "1m"}, "transport": {"response_header_timeout": "0s"}`)})
+	}, "")})
 	answered := make(chan string, 1)
 	go func() {
 		_, body := fetch(t, d.front.Addr(), "/")
@@ -291,7 +293,7 @@ func TestDaemon_CutsOffWhatDoesNotEndInTime(t *testing.T) {
 	d := start(t, `"drain": "50ms",`, map[string]string{"hung": upstreamOf(t, "/", func(w http.ResponseWriter, r *http.Request) {
 		came <- struct{}{}
 		<-r.Context().Done()
-	}, `, "timeout": {"base": "1m", "max": "1m"}, "transport": {"response_header_timeout": "0s"}`)})
+	}, "")})
 	go http.Get("http://" + d.front.Addr().String())
 	<-came
 	d.stop()

@@ -48,7 +48,7 @@ func TestProgram_ConfigServesUntilSIGTERMAndEndsWithZero(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(echoPath))
 	defer s.Close()
-	p, listen, admin, log := operating(t, configFile(t, `{%s, "services": {"users": {"prefix": "/users", "url": %q}}}`, anyPorts, s.URL))
+	p, listen, admin, log := operating(t, configFile(t, `{%s, %s, "services": {"users": {"prefix": "/users", "url": %q}}}`, anyPorts, patient, s.URL))
 	for url, want := range map[string]string{
 		"http://" + listen + "/users/42":      "/42",
 		"http://" + admin + "/healthz":        "ok\n",
