@@ -178,7 +178,7 @@ func TestDaemon_NoSlotFreeIs503(t *testing.T) {
 	came, answer := make(chan struct{}), make(chan struct{})
 	d := start(t, `"slots": 2,`, map[string]string{
 		"users": upstreamOf(t, "/users", echoPath, ""),
-		"slow": upstreamOf(t, "/slow", func(http.ResponseWriter, *http.Request) { came <- struct{}{}; <-answer }, ""),
+		"slow":  upstreamOf(t, "/slow", func(http.ResponseWriter, *http.Request) { came <- struct{}{}; <-answer }, ""),
 	})
 	var inside sync.WaitGroup
 	for range 2 {
