@@ -5,19 +5,19 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/sluicego/sluice"
 )
 
 // StatusClientClosedRequest is what proxies log when the client has left before
-// there was an answer. It is never sent.
+// there was an answer. It is for them: a client never sees it.
 const StatusClientClosedRequest = 499
 
 // ProxyErrorHandler returns an ErrorHandler for httputil.ReverseProxy: 503 with a
 // Retry-After for what a guard refused, 504 when a time limit was over, 502 for
-// every other error. Answers may not be stored and tell nothing of the inside.
+// every other error. Answers are those of Refuse: they may not be stored and tell
+// nothing of the inside, and a Gate around the proxy counts no refusal as a failure.
 //
 // A client that has left gets nothing: the handler is aborted with
 // http.ErrAbortHandler, for returning would send an empty 200, should somebody be
@@ -35,14 +35,7 @@ func ProxyErrorHandler(logger *slog.Logger) func(http.ResponseWriter, *http.Requ
 			}
 			return
 		}
-		header := w.Header()
-		header.Set("Cache-Control", "no-store")
-		if status == http.StatusServiceUnavailable {
-			if seconds := retrySeconds(err); seconds > 0 {
-				header.Set("Retry-After", strconv.FormatInt(seconds, 10))
-			}
-		}
-		http.Error(w, http.StatusText(status), status)
+		Refuse(w, r, err)
 	}
 }
 
