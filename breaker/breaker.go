@@ -109,7 +109,7 @@ func (b *Breaker) Allow(ctx context.Context) (Permit, error) {
 		return Permit{seat: &e.seat, start: start, ctx: ctx}, nil
 	}
 	now := clock.Now()
-	s, err := b.admit(ctx, e, p, now)
+	s, err := b.admit(ctx, now)
 	return Permit{seat: s, start: now, ctx: ctx}, err
 }
 
@@ -211,57 +211,50 @@ func (b *Breaker) seatFor(ctx context.Context, now int64) (*seat, error) {
 	if e.state == Closed && p.plain && !e.closed.recovering.Load() {
 		return &e.seat, nil
 	}
-	return b.admit(ctx, e, p, now)
+	return b.admit(ctx, now)
 }
 
 // admit is seatFor where a closed breaker's short way does not do.
-func (b *Breaker) admit(ctx context.Context, e *episode, p *plan, now int64) (*seat, error) {
-	mode := p.modeAt(now)
-	if e.state == Open && mode == 0 && now < e.open.until.Load() {
-		return nil, b.refuse(ctx, e.refusal, now)
-	}
-	switch mode {
-	case Disabled:
-		return nil, nil
-	case ForcedOpen:
-		return nil, b.refuse(ctx, p.refusal, now)
-	}
-	s, e := b.enter(ctx, p, now)
-	switch {
-	case s != nil || mode == ForcedClosed:
-		return s, nil
-	case mode == Shadow:
-		b.history.Load().shadowed.Add(1)
-		return nil, nil
-	}
-	return nil, b.refuse(ctx, e.refusal, now)
-}
-
-// enter gives a call its seat in the current episode, or returns no seat and the
-// episode that refuses. It moves the breaker on where time has come.
-func (b *Breaker) enter(ctx context.Context, p *plan, now int64) (*seat, *episode) {
+func (b *Breaker) admit(ctx context.Context, now int64) (*seat, error) {
 	for {
-		e := b.cur.Load()
-		switch e.state {
-		case Closed:
-			s := b.enterClosed(ctx, e, p, now)
-			if s == nil && b.cur.Load() != e { // overdue calls have just tripped it
-				continue
-			}
-			return s, e
-		case Open:
-			if now < e.open.until.Load() {
-				return nil, e
-			}
-			b.change(ctx, e, b.newHalfOpen(p, now, e))
-		case HalfOpen:
-			s, ended := b.enterTrial(ctx, e, p, now)
-			if ended {
-				continue
-			}
-			return s, e
+		// Both afresh each time: a listener may have put an override in force.
+		e, p := b.cur.Load(), b.plan.Load()
+		mode := p.modeAt(now)
+		switch mode {
+		case Disabled:
+			return nil, nil
+		case ForcedOpen:
+			return nil, b.refuse(ctx, p.refusal, now)
+		}
+		s, again := b.enter(ctx, e, p, now)
+		switch {
+		case again:
+		case s != nil || mode == ForcedClosed:
+			return s, nil
+		case mode == Shadow:
+			b.history.Load().shadowed.Add(1)
+			return nil, nil
+		default:
+			return nil, b.refuse(ctx, e.refusal, now)
 		}
 	}
+}
+
+// enter gives a call its seat in e, or none. again says that e has ended, because
+// its time had come or by somebody else, and that the call has to ask anew.
+func (b *Breaker) enter(ctx context.Context, e *episode, p *plan, now int64) (s *seat, again bool) {
+	switch e.state {
+	case Closed:
+		s = b.enterClosed(ctx, e, p, now)
+		return s, s == nil && b.cur.Load() != e // overdue calls may have just tripped it
+	case Open:
+		if now < e.open.until.Load() {
+			return nil, false
+		}
+		b.change(ctx, e, func(p *plan) *episode { return b.newHalfOpen(p, now, e) })
+		return nil, true
+	}
+	return b.enterTrial(ctx, e, now)
 }
 
 // refuses reports whether e would refuse a call at now, as far as that can be
@@ -288,6 +281,6 @@ func (b *Breaker) state(now int64) State {
 // deliver hands waiting events to the listeners. The caller holds no lock.
 func (b *Breaker) deliver() {
 	if b.events != nil {
-		b.events.Deliver(b.hooks.tell, b.hooks.panicked)
+		b.events.Deliver(b.tell, nil)
 	}
 }

@@ -74,27 +74,38 @@ func (s *seat) settle(ctx context.Context, start, now int64, v verdict) {
 	switch v.outcome {
 	case sluice.Success:
 		c.row.Store(0)
-		bad = c.record(now, took, 0)
 	case sluice.Failure:
 		if b.plan.Load().rows {
 			c.row.Add(1)
 		}
-		bad = c.record(now, took, slidingwindow.Failed)
-	case sluice.Throttled:
-		b.throttled.Add(1)
-		bad = c.record(now, took, 0)
-	default:
-		b.ignored.Add(1)
-		if v.manner == abandoned {
-			bad = c.record(now, took, slidingwindow.NoVerdict)
-		}
+	}
+	if what, counts := b.count(v); counts {
+		bad = c.record(now, took, what)
+	}
+	if bad {
+		b.member.needed(b) // there is something to lose now
 	}
 	switch {
 	case v.tripFor() > 0:
-		b.change(ctx, e, b.newOpenFor(e, now, v.tripFor()))
+		b.change(ctx, e, func(p *plan) *episode { return b.newOpenFor(p, e, now, v.tripFor()) })
 	case bad || v.outcome != sluice.Ignored && c.gated.Load():
 		b.judge(ctx, e, now)
 	}
+}
+
+// count counts what windows do not, and returns what they do: counts is false for a
+// call that leaves no trace there.
+func (b *Breaker) count(v verdict) (what slidingwindow.Event, counts bool) {
+	switch v.outcome {
+	case sluice.Failure:
+		return slidingwindow.Failed, true
+	case sluice.Throttled:
+		b.throttled.Add(1)
+	case sluice.Ignored:
+		b.ignored.Add(1)
+		return slidingwindow.NoVerdict, v.manner == abandoned
+	}
+	return 0, true
 }
 
 // record counts the call in every window, as slow where it took longer than the
@@ -108,7 +119,7 @@ func (c *closed) record(now, took int64, what slidingwindow.Event) (bad bool) {
 		if w.counts != nil {
 			w.counts.RecordAt(now, event)
 		} else {
-			w.recordCall(event)
+			w.recordCall(now, event)
 		}
 		bad = bad || event&(slidingwindow.Failed|slidingwindow.Slow) != 0
 	}
@@ -118,29 +129,32 @@ func (c *closed) record(now, took int64, what slidingwindow.Event) (bad bool) {
 // judge trips the breaker if a rule says so. When several do, the one that opens
 // for longest is the cause.
 func (b *Breaker) judge(ctx context.Context, e *episode, now int64) {
-	p := b.plan.Load()
-	rule, cause, gated := b.reached(p, e, now)
-	if rule < 0 && !gated && e.closed.gated.Load() {
+	tripped, _, gated := b.plan.Load().reached(e, now)
+	if tripped == nil && !gated && e.closed.gated.Load() {
 		// Whoever sets the flag has counted its call before. So look again after
 		// clearing it: either this sees that call, or the flag is set after.
 		e.closed.gated.Store(false)
-		rule, cause, gated = b.reached(p, e, now)
+		tripped, _, gated = b.plan.Load().reached(e, now)
 	}
 	if gated && !e.closed.gated.Swap(true) {
 		// A success may have met the gate before it could see the flag.
-		rule, cause, _ = b.reached(p, e, now)
+		tripped, _, _ = b.plan.Load().reached(e, now)
 	}
-	if rule < 0 {
+	if tripped == nil {
 		return
 	}
-	kind := p.config.Rules[rule].Kind
-	b.change(ctx, e, b.newOpen(p, now, cause, rule, kind, e.levelAt(p, now, p.openFor(rule, kind))))
+	b.change(ctx, e, func(p *plan) *episode {
+		tripped, cause, _ := p.reached(e, now) // again: an Update may have come in between
+		if tripped == nil {
+			return nil
+		}
+		return b.newOpen(p, now, cause, tripped, e.levelAt(p, now, p.openFor(tripped)))
+	})
 }
 
-// reached returns the rule that has been reached, -1 if none has, and whether a
-// gate alone holds one back.
-func (b *Breaker) reached(p *plan, e *episode, now int64) (rule int32, cause Cause, gated bool) {
-	rule = -1
+// reached returns the rule that has been reached in e, nil if none has, and whether
+// a gate alone holds one back.
+func (p *plan) reached(e *episode, now int64) (tripped *Rule, cause Cause, gated bool) {
 	m := e.measure(now)
 	for i := range p.config.Rules {
 		r := &p.config.Rules[i]
@@ -158,11 +172,11 @@ func (b *Breaker) reached(p *plan, e *episode, now int64) (rule int32, cause Cau
 			gated = true
 			continue
 		}
-		if rule < 0 || p.openFor(int32(i), r.Kind) > p.openFor(rule, cause.Rule.Kind) {
-			rule, cause = int32(i), Cause{Reason: RuleTripped, Rule: *r, Bad: bad, Total: total}
+		if tripped == nil || p.openFor(r) > p.openFor(tripped) {
+			tripped, cause = r, Cause{Reason: RuleTripped, Rule: *r, Bad: bad, Total: total}
 		}
 	}
-	return rule, cause, gated
+	return tripped, cause, gated
 }
 
 // measure reads what an episode in Closed has counted, each window once for all
@@ -187,7 +201,7 @@ func (m *measure) of(p *plan, r *Rule) (bad, total int64, ok bool) {
 		return row, row, true
 	}
 	w := m.own
-	if r.Over > 0 || r.Kind == SlowCallRatio && int64(r.SlowerThan) != w.limit {
+	if r.Over > 0 || r.Kind == SlowCallRatio && (w.mixed || int64(r.SlowerThan) != w.limit) {
 		if w = w.find(specFor(&p.config, r)); w == nil {
 			return 0, 0, false
 		}
@@ -202,11 +216,17 @@ func (m *measure) of(p *plan, r *Rule) (bad, total int64, ok bool) {
 	return m.sums.Slow + slow, m.sums.Total + slow, true
 }
 
-// change moves from e to next and tells the listeners; it does nothing if e has
-// ended.
-func (b *Breaker) change(ctx context.Context, e, next *episode) {
+// change ends e and begins what next makes of the plan in force, which cannot
+// change meanwhile; if e has ended already, or next returns nil, it does nothing.
+func (b *Breaker) change(ctx context.Context, e *episode, next func(p *plan) *episode) {
 	b.mu.Lock()
-	moved := b.move(ctx, e, next)
+	moved := false
+	if b.cur.Load() == e {
+		if n := next(b.plan.Load()); n != nil {
+			b.move(ctx, e, n)
+			moved = true
+		}
+	}
 	b.mu.Unlock()
 	if moved {
 		b.deliver()

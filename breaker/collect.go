@@ -21,7 +21,7 @@ var (
 
 // reported keeps totals from going down while a call is on its way from a window
 // to the totals. Written by Collect.
-type reported struct{ success, failure, slow metrics.Total }
+type reported struct{ success, failure, slow, openNanos metrics.Total }
 
 // Collect yields the breaker's figures, for metrics.Set. Counters never go down.
 func (b *Breaker) Collect(yield func(metrics.Sample) bool) {
@@ -34,9 +34,9 @@ func (b *Breaker) Collect(yield func(metrics.Sample) bool) {
 		b.said.CompareAndSwap(nil, new(reported))
 		said = b.said.Load()
 	}
-	open := time.Duration(past.openNanos.Load())
+	open := uint64(past.openNanos.Load())
 	if e := b.cur.Load(); e.state == Open {
-		open += time.Duration(clock.Now() - e.began)
+		open += uint64(e.openTime(clock.Now()))
 	}
 	for _, m := range []struct {
 		desc   *metrics.Desc
@@ -60,7 +60,7 @@ func (b *Breaker) Collect(yield func(metrics.Sample) bool) {
 		{&descMoves, []string{Closed.String()}, float64(past.toClosed.Load())},
 		{&descMoves, []string{Open.String()}, float64(past.toOpen.Load())},
 		{&descMoves, []string{HalfOpen.String()}, float64(past.toHalfOpen.Load())},
-		{&descOpen, nil, open.Seconds()},
+		{&descOpen, nil, time.Duration(said.openNanos.Report(open)).Seconds()},
 		{&descShare, nil, s.Share},
 		{&descDropped, nil, float64(s.Dropped)},
 		{&descPanics, nil, float64(s.Panics)},

@@ -18,8 +18,7 @@ type episode struct {
 	b          *Breaker
 	state      State
 	ramped     bool  // in Closed: it began with a ramp
-	kind       Kind  // of the rule that tripped last, see rule
-	rule       int32 // which one that was, -1 if none: its open time applies until the breaker closes
+	tripped    *Rule // the rule that tripped last, nil if none: its open time applies until the breaker closes
 	level      int32 // how often the open period has been multiplied; in Closed, in the last Open
 	generation uint64
 	began      int64
@@ -52,13 +51,10 @@ type seat struct {
 	probe *probe // of a half-open probe, which has a seat of its own
 }
 
-// move ends the episode from and begins next, unless from has ended already: then
-// it changes nothing and returns false. It is the only writer of Breaker.cur. The
-// caller holds b.mu, and calls deliver when it has let go.
-func (b *Breaker) move(ctx context.Context, from, next *episode) bool {
-	if b.cur.Load() != from {
-		return false
-	}
+// move ends the episode from, which is current, and begins next. It is the only
+// writer of Breaker.cur. The caller holds b.mu, has made next of the plan in force,
+// and calls deliver when it has let go.
+func (b *Breaker) move(ctx context.Context, from, next *episode) {
 	next.generation = from.generation
 	if from.state != next.state {
 		next.generation++
@@ -78,7 +74,6 @@ func (b *Breaker) move(ctx context.Context, from, next *episode) bool {
 		}
 		b.events.Push(e)
 	}
-	return true
 }
 
 // newClosed begins a stay in Closed. After a recovery, from is the HalfOpen
@@ -100,24 +95,24 @@ func (b *Breaker) newClosed(p *plan, now int64, cause Cause, from *episode) *epi
 	return e
 }
 
-// newOpen begins a stay in Open of the period that rule's open time and level
-// give.
-func (b *Breaker) newOpen(p *plan, now int64, cause Cause, rule int32, kind Kind, level int32) *episode {
-	base := p.openFor(rule, kind)
+// newOpen begins a stay in Open of the period that the open time of the rule that
+// tripped, if one did, and the level give.
+func (b *Breaker) newOpen(p *plan, now int64, cause Cause, tripped *Rule, level int32) *episode {
+	base := p.openFor(tripped)
 	level = min(level, p.topLevel(base))
 	period, stretch := p.period(base, level), 1+p.config.Jitter*(2*rand.Float64()-1)
 	e := b.newOpenUntil(now, cause, stretched(now, period, stretch))
-	e.rule, e.kind, e.level, e.steady = rule, kind, level, period
+	e.tripped, e.level, e.steady = tripped, level, period
 	e.open.stretch = stretch
 	return e
 }
 
 // newOpenFor begins a stay in Open after e for a period that was asked for: without
 // backoff and jitter, and the level stays as it is.
-func (b *Breaker) newOpenFor(e *episode, now int64, d time.Duration) *episode {
+func (b *Breaker) newOpenFor(p *plan, e *episode, now int64, d time.Duration) *episode {
 	next := b.newOpenUntil(now, Cause{Reason: TripRequested}, clock.After(now, d))
 	next.open.fixed = true
-	next.level, next.steady = e.levelKept(b.plan.Load(), now), d
+	next.level, next.steady = e.levelKept(p, now), d
 	return next
 }
 
@@ -133,14 +128,14 @@ func (b *Breaker) newOpenUntil(now int64, cause Cause, until int64) *episode {
 // newHalfOpen begins the first stage of probes after from, an episode in Open.
 func (b *Breaker) newHalfOpen(p *plan, now int64, from *episode) *episode {
 	e := b.newEpisode(HalfOpen, now, Cause{Reason: DeadlinePassed})
-	e.rule, e.kind, e.level, e.steady = from.rule, from.kind, from.level, from.steady
+	e.tripped, e.level, e.steady = from.tripped, from.level, from.steady
 	e.trial = newTrial(p)
 	e.refuseFor(refusedHalfOpen)
 	return e
 }
 
 func (b *Breaker) newEpisode(s State, now int64, cause Cause) *episode {
-	e := &episode{b: b, state: s, began: now, since: clock.Wall(now).UnixNano(), cause: &noCause, rule: -1}
+	e := &episode{b: b, state: s, began: now, since: clock.Wall(now).UnixNano(), cause: &noCause}
 	e.seat.ep = e
 	if cause.Reason != 0 {
 		own := cause
@@ -160,5 +155,8 @@ func (e *episode) refuseFor(r reason) {
 
 // stretched is the deadline of a period that begins at now.
 func stretched(now int64, period time.Duration, stretch float64) int64 {
+	if stretch == 1 {
+		return clock.After(now, period)
+	}
 	return clock.After(now, time.Duration(min(float64(period)*stretch, float64(1<<62))))
 }

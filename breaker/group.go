@@ -39,7 +39,8 @@ type Group struct {
 	plan   *plan      // of keys without an override
 	held   int        // members that are held strongly
 	idle   []*member  // those to let go next, the longest idle first, as of the last look
-	lookAt int64      // no use in looking for idle ones before
+	lookAt int64      // when to look for idle ones again in any case
+	asked  int        // new keys since the last look
 }
 
 // NewGroup returns an empty group. The name stands before the key in the name of

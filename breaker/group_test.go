@@ -138,7 +138,7 @@ func TestT28_AFloodOfKeysForgetsNothingThatMatters(t *testing.T) {
 			}
 			require.ErrorIs(t, g.Get("down").Peek(), ErrOpen)
 		}
-		assert.Equal(t, goroutines, runtime.NumGoroutine())
+		assert.LessOrEqual(t, runtime.NumGoroutine(), goroutines)
 	})
 }
 

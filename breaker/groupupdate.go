@@ -47,7 +47,9 @@ func (g *Group) spread(p *plan) (again bool) {
 	for _, m := range g.list() {
 		if b := m.alive(); b != nil {
 			own, _, _ := overridden(p.config, *g.hooks, g.overrides[m.key])
-			errs = append(errs, b.Update(own))
+			_, err := b.configure(own)
+			m.own.Store(false)
+			errs = append(errs, err)
 		}
 	}
 	if err := errors.Join(errs...); err != nil {

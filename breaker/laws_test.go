@@ -138,7 +138,7 @@ func TestLaw9_EqualConfigTouchesNothing(t *testing.T) {
 	same := func() {
 		t.Helper()
 		before, events := s.timeless(), len(s.events)
-		require.NoError(t, s.b.update(s.now, s.b.Config()))
+		require.NoError(t, s.b.Update(s.b.Config()))
 		assert.Equal(t, before, s.timeless())
 		assert.Len(t, s.events, events)
 	}

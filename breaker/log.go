@@ -30,6 +30,39 @@ func logChange(l *slog.Logger, e Event) {
 	l.LogAttrs(e.Ctx, level, "breaker: state changed", slog.Group(group, attrs...))
 }
 
+// tell gives one event to the logger and to every listener. A panic or Goexit in
+// one does not keep it from the others.
+func (b *Breaker) tell(e Event) { b.tellFrom(-1, e) }
+
+// tellFrom begins with the listener of that number; -1 is the logger.
+func (b *Breaker) tellFrom(i int, e Event) {
+	if i == len(b.hooks.onChange) {
+		return
+	}
+	defer b.tellFrom(i+1, e)
+	defer b.caught()
+	switch {
+	case i >= 0:
+		b.hooks.onChange[i](e)
+	case b.hooks.logger != nil:
+		logChange(b.hooks.logger, e)
+	}
+}
+
+// caught ends a listener's panic, counts it and logs it.
+func (b *Breaker) caught() {
+	recovered := recover()
+	if recovered == nil {
+		return
+	}
+	b.history.Load().panics.Add(1)
+	if l := b.hooks.logger; l != nil {
+		defer func() { _ = recover() }() // it may be the logger that panics
+		l.LogAttrs(context.Background(), slog.LevelError, "breaker: a listener panicked",
+			slog.Group(group, slog.String("resource", b.name), slog.Any("panic", recovered)))
+	}
+}
+
 func (b *Breaker) logForced(mode Mode, ttl time.Duration) {
 	if l := b.hooks.logger; l != nil {
 		l.LogAttrs(context.Background(), slog.LevelWarn, "breaker: override",

@@ -20,13 +20,17 @@ type member struct {
 	strong atomic.Pointer[Breaker]
 	weak   weak.Pointer[Breaker]
 
+	// own says that the breaker has a configuration of its own, by its own Update.
+	own atomic.Bool
+
 	// Under Group.mu: about when the last call came, as of the last look, and that
 	// the key is no longer the group's.
 	idleAt  int64
 	removed bool
 }
 
-// lookEvery bounds how often a full group is searched for idle breakers.
+// lookEvery is after which time a full group is searched for idle breakers again
+// in any case.
 const lookEvery = 100 * time.Millisecond
 
 // get is Get for a key that has no breaker or whose breaker has been let go.
@@ -101,8 +105,8 @@ func (m *member) hold(b *Breaker) {
 	}
 }
 
-// needed is called when b, which the group may have let go, has opened: from now
-// on it has something to lose. The group then holds more than MaxKeys until
+// needed is called after b has got something to lose, which the group may have let
+// go. The group then holds more than MaxKeys until
 // another one can go; there are never more of these than permits were out.
 func (m *member) needed(b *Breaker) {
 	if m == nil || m.strong.Load() != nil {
@@ -125,6 +129,11 @@ func (g *Group) makeRoom(now int64) bool {
 		if b := m.strong.Load(); b != nil && b.idle(now) {
 			m.strong.Store(nil)
 			g.held--
+			// Whoever gives it something to lose looks at strong after that, see needed.
+			// So if it was still there then, this second look sees what there is to lose.
+			if !b.idle(now) {
+				m.hold(b)
+			}
 		}
 	}
 	return true
@@ -133,10 +142,12 @@ func (g *Group) makeRoom(now int64) bool {
 // findIdle lists the breakers that may go, the longest idle first, and reports
 // whether there are any. The caller holds g.mu.
 func (g *Group) findIdle(now int64) bool {
-	if now < g.lookAt {
+	// A search costs as much as there are keys, so enough new ones must have asked
+	// to pay for it, or enough time have passed.
+	if g.asked++; now < g.lookAt && g.asked <= g.most/8 {
 		return false
 	}
-	g.idle = nil
+	g.asked, g.lookAt, g.idle = 0, clock.After(now, lookEvery), nil
 	for _, m := range g.members.all() {
 		if b := m.strong.Load(); b != nil && b.idle(now) {
 			m.idleAt = b.lastAt()
@@ -144,18 +155,15 @@ func (g *Group) findIdle(now int64) bool {
 		}
 	}
 	slices.SortFunc(g.idle, func(a, b *member) int { return cmp.Compare(a.idleAt, b.idleAt) })
-	if len(g.idle) == 0 {
-		g.lookAt = clock.After(now, lookEvery)
-	}
 	return len(g.idle) > 0
 }
 
 // idle reports whether b would be no worse off if it were made anew: closed, with
 // nothing counted against it, no recovery under way, no backoff to remember and no
-// override.
+// override, no configuration of its own.
 func (b *Breaker) idle(now int64) bool {
 	e, p := b.cur.Load(), b.plan.Load()
-	if e.state != Closed || p.modeAt(now) != 0 || e.closed.row.Load() != 0 {
+	if e.state != Closed || p.modeAt(now) != 0 || b.member.own.Load() || e.closed.row.Load() != 0 {
 		return false
 	}
 	if e.closed.recovering.Load() && now-e.began < p.ramp || e.steady != 0 && e.levelAt(p, now, p.config.OpenFor) != 0 {
@@ -174,10 +182,12 @@ func (b *Breaker) idle(now int64) bool {
 // lastAt is about when the last call ended, or when the breaker last closed.
 func (b *Breaker) lastAt() int64 {
 	e := b.cur.Load()
-	if e.state == Closed {
-		if c := e.closed.windows.Load().counts; c != nil {
-			return max(e.began, c.LastAt())
-		}
+	if e.state != Closed {
+		return e.began
 	}
-	return e.began
+	w := e.closed.windows.Load()
+	if w.counts != nil {
+		return max(e.began, w.counts.LastAt())
+	}
+	return max(e.began, w.lastAt.Load())
 }

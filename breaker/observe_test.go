@@ -143,7 +143,7 @@ func TestLogger_Levels(t *testing.T) {
 		step{6, updated(func(c *Config) { c.OpenFor *= 2 }), Closed},
 		step{6, updated(func(*Config) {}), Closed},
 	)
-	require.Error(t, s.b.update(s.now, Config{}))
+	require.Error(t, s.b.Update(Config{}))
 	var levels []string
 	for line := range strings.Lines(out.String()) {
 		var record struct {

@@ -2,7 +2,10 @@ package breaker
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/sluicego/sluice"
@@ -70,10 +73,17 @@ func WithConsecutiveFailures(n int, opts ...RuleOption) Option {
 }
 
 func withRule(r Rule, opts []RuleOption) Option {
+	none := -1
+	for i, o := range opts {
+		if o == nil {
+			none = i
+			continue
+		}
+		o(&r)
+	}
 	return func(s *settings) {
-		r := r
-		for _, o := range opts {
-			o(&r)
+		if none >= 0 {
+			s.errs = append(s.errs, fmt.Errorf("breaker: option %d of rule %v is nil", none, r))
 		}
 		if !s.ownRules {
 			s.Rules, s.ownRules = nil, true
@@ -133,7 +143,8 @@ func WithJitter(share float64) Option { return func(s *settings) { s.Jitter = sh
 //
 // Default: 1.
 func WithProbes(stages ...int) Option {
-	return func(s *settings) { s.Probes = append([]int(nil), stages...) }
+	stages = slices.Clone(stages)
+	return func(s *settings) { s.Probes = slices.Clone(stages) }
 }
 
 // WithProbeTolerance lets a share of each stage's probes fail.
@@ -160,7 +171,8 @@ func WithProbeBudget(b ProbeBudget) Option { return func(s *settings) { s.hooks.
 //
 // Default: off, all calls pass at once.
 func WithRecovery(steps ...Step) Option {
-	return func(s *settings) { s.Recovery = append([]Step(nil), steps...) }
+	steps = slices.Clone(steps)
+	return func(s *settings) { s.Recovery = slices.Clone(steps) }
 }
 
 // WithInFlightSlow lets a call count as slow as soon as it is overdue, not only
@@ -195,9 +207,8 @@ func WithClassifier(f func(ctx context.Context, err error) Verdict) Option {
 //
 // Default: none.
 func WithSuccessErrors(errs ...error) Option {
-	return func(s *settings) {
-		s.hooks.successes = append(s.hooks.successes[:len(s.hooks.successes):len(s.hooks.successes)], errs...)
-	}
+	errs = slices.Clone(errs)
+	return func(s *settings) { s.hooks.successes = append(slices.Clip(s.hooks.successes), errs...) }
 }
 
 // WithOnChange adds a listener for changes of state. Listeners get every change
@@ -208,7 +219,11 @@ func WithSuccessErrors(errs ...error) Option {
 // Default: none.
 func WithOnChange(f func(Event)) Option {
 	return func(s *settings) {
-		s.hooks.onChange = append(s.hooks.onChange[:len(s.hooks.onChange):len(s.hooks.onChange)], f)
+		if f == nil {
+			s.errs = append(s.errs, errors.New("breaker: WithOnChange(nil): a listener is wanted"))
+			return
+		}
+		s.hooks.onChange = append(slices.Clip(s.hooks.onChange), f)
 	}
 }
 
@@ -223,5 +238,6 @@ func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.hooks.logg
 //
 // Default: DefaultConfig.
 func WithConfig(c Config) Option {
+	c = c.Clone()
 	return func(s *settings) { s.Config, s.ownRules = c.Clone(), true }
 }

@@ -57,6 +57,7 @@ func (b *Breaker) force(now int64, m Mode, ttl time.Duration) error {
 	b.mu.Lock()
 	b.plan.Store(b.plan.Load().withMode(b.name, m, until))
 	b.mu.Unlock()
+	b.member.needed(b)
 	b.logForced(m, ttl)
 	return nil
 }
@@ -68,12 +69,11 @@ func (b *Breaker) trip(now int64, d time.Duration) error {
 	if b == nil {
 		return nil
 	}
-	b.replace(func(e *episode) *episode {
+	b.replace(func(p *plan, e *episode) *episode {
 		if d > 0 {
-			return b.newOpenFor(e, now, d)
+			return b.newOpenFor(p, e, now, d)
 		}
-		p := b.plan.Load()
-		return b.newOpen(p, now, Cause{Reason: TripRequested}, -1, 0, e.levelKept(p, now))
+		return b.newOpen(p, now, Cause{Reason: TripRequested}, nil, e.levelKept(p, now))
 	})
 	return nil
 }
@@ -82,16 +82,16 @@ func (b *Breaker) reset(now int64) {
 	if b == nil {
 		return
 	}
-	b.replace(func(*episode) *episode {
-		return b.newClosed(b.plan.Load(), now, Cause{Reason: ResetRequested}, nil)
+	b.replace(func(p *plan, _ *episode) *episode {
+		return b.newClosed(p, now, Cause{Reason: ResetRequested}, nil)
 	})
 }
 
 // replace ends whatever episode is current.
-func (b *Breaker) replace(next func(*episode) *episode) {
+func (b *Breaker) replace(next func(*plan, *episode) *episode) {
 	b.mu.Lock()
 	e := b.cur.Load()
-	b.move(context.Background(), e, next(e))
+	b.move(context.Background(), e, next(b.plan.Load(), e))
 	b.mu.Unlock()
 	b.deliver()
 }

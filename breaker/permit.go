@@ -1,6 +1,7 @@
 package breaker
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/sluicego/sluice"
@@ -32,8 +33,8 @@ type Permit struct {
 // is said by the classifier, if any, and sluice.Classify. Most callers want this.
 func (p *Permit) Done(err error) { p.done(clock.Now(), err) }
 
-// Settle settles the call by an outcome that the caller has found. Zero counts as
-// Success, as a nil error does.
+// Settle settles the call by an outcome that the caller has found. Zero, and a
+// number that is no Outcome, count as Success, as a nil error does.
 func (p *Permit) Settle(o sluice.Outcome) { p.settle(clock.Now(), o) }
 
 // Cancel gives the permit back unspent: the call was not made. It leaves no trace,
@@ -61,10 +62,7 @@ func (p *Permit) done(now int64, err error) {
 
 func (p *Permit) settle(now int64, o sluice.Outcome) {
 	if s := p.take(); s != nil {
-		if o == 0 {
-			o = sluice.Success
-		}
-		v := verdict{outcome: o}
+		v := verdict{outcome: cmp.Or(known(o), sluice.Success)}
 		if o == sluice.Ignored && p.ctx.Err() != nil {
 			v.manner = abandoned
 		}

@@ -97,15 +97,15 @@ func (p *plan) shareAt(sinceClosed int64) int64 {
 	return million
 }
 
-// openFor is the open period before backoff after the given rule has tripped; a
-// rule that is not there any more, or never was, takes the breaker's.
-func (p *plan) openFor(rule int32, kind Kind) time.Duration {
-	if rule >= 0 && int(rule) < len(p.config.Rules) {
-		if r := p.config.Rules[rule]; r.Kind == kind && r.OpenFor > 0 {
-			return r.OpenFor
-		}
+// openFor is the open period before backoff after the given rule has tripped: its
+// own, also if an Update has given it another one since, or the breaker's for nil
+// and for a rule that is not there any more.
+func (p *plan) openFor(tripped *Rule) time.Duration {
+	own := p.config.ruleLike(tripped)
+	if own == nil || own.OpenFor == 0 {
+		return p.config.OpenFor
 	}
-	return p.config.OpenFor
+	return own.OpenFor
 }
 
 // period is the open period at the given level of backoff, without jitter.

@@ -140,10 +140,10 @@ func TestConservation_UnderChanges(t *testing.T) {
 				b.reset(at)
 			case 2:
 				c.Window = time.Duration(1+r.IntN(3)) * time.Second
-				assert.NoError(t, b.update(at, c))
+				assert.NoError(t, b.Update(c))
 			case 3:
 				c.CountWindow = []int{0, 100}[r.IntN(2)]
-				assert.NoError(t, b.update(at, c))
+				assert.NoError(t, b.Update(c))
 			case 4:
 				assert.NoError(t, b.force(at, ForcedOpen, time.Millisecond))
 			case 5:

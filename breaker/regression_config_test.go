@@ -117,12 +117,12 @@ func TestS20_RefusedOrEqualChangeTouchesNothing(t *testing.T) {
 	before := s.timeless()
 	c := s.b.Config()
 	c.OpenFor, c.Probes = -time.Second, nil
-	err := s.b.update(t0, c)
+	err := s.b.Update(c)
 	require.Error(t, err)
 	assert.Contains(t, err.Error(), "OpenFor")
 	assert.Contains(t, err.Error(), "Probes", "all complaints at once")
 	assert.Equal(t, before, s.timeless())
-	require.NoError(t, s.b.update(t0, s.b.Config()))
+	require.NoError(t, s.b.Update(s.b.Config()))
 	assert.Equal(t, before, s.timeless())
 
 	s.tell(step{1, F, Open}, step{5, updated(func(*Config) {}), Open})
@@ -144,7 +144,7 @@ func TestS20_ConfigIsCopiedInAndOut(t *testing.T) {
 	got.Rules[0].Count, got.Probes[0] = 1, 7
 	assert.Equal(t, 2, s.b.Config().Rules[0].Count)
 	assert.Equal(t, []int{1}, s.b.Config().Probes)
-	require.NoError(t, s.b.update(t0, got))
+	require.NoError(t, s.b.Update(got))
 	got.Rules[0].Count = 100
 	s.tell(step{1, F, Open})
 }

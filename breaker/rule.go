@@ -111,3 +111,20 @@ func (r *Rule) UnmarshalJSON(data []byte) error {
 
 // isRatio reports whether a gate applies to the rule.
 func (k Kind) isRatio() bool { return k == SlowCallRatio || k == ErrorRatio }
+
+// ruleLike returns the rule of c that equals r, or else the first that looks at the
+// same thing and opens for another time; nil if there is none, or r is nil.
+func (c *Config) ruleLike(r *Rule) (found *Rule) {
+	for i := range c.Rules {
+		have := &c.Rules[i]
+		if r == nil || have == r || *have == *r {
+			return r
+		}
+		same := *have
+		same.OpenFor = r.OpenFor
+		if found == nil && same == *r {
+			found = have
+		}
+	}
+	return found
+}

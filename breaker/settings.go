@@ -57,26 +57,3 @@ func (h hooks) keep() *hooks {
 
 // listening reports whether anybody wants events.
 func (h *hooks) listening() bool { return len(h.onChange) > 0 || h.logger != nil }
-
-// tell gives one event to the logger and to every listener. A panic in one does
-// not keep it from the others.
-func (h *hooks) tell(e Event) {
-	if h.logger != nil {
-		logChange(h.logger, e)
-	}
-	h.tellFrom(0, e)
-}
-
-func (h *hooks) tellFrom(i int, e Event) {
-	if i < len(h.onChange) {
-		defer h.tellFrom(i+1, e)
-		h.onChange[i](e)
-	}
-}
-
-// panicked is told of a listener's panic, which ends there.
-func (h *hooks) panicked(recovered any) {
-	if h.logger != nil {
-		h.logger.LogAttrs(context.Background(), slog.LevelError, "breaker: a listener panicked", slog.Any("panic", recovered))
-	}
-}

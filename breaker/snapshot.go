@@ -100,7 +100,7 @@ func (b *Breaker) snapshot(now int64) Snapshot {
 		Shadowed: past.shadowed.Load(),
 	}
 	if b.events != nil {
-		s.Dropped, s.Panics = b.events.Dropped(), b.events.Panics()
+		s.Dropped, s.Panics = b.events.Dropped(), past.panics.Load()
 	}
 	// The probes are guarded by mu; reading all of the episode under it keeps the
 	// state and the numbers of one stay together.

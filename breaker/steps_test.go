@@ -221,7 +221,7 @@ func updated(change func(*Config)) act {
 		s.t.Helper()
 		c := s.b.Config()
 		change(&c)
-		require.NoError(s.t, s.b.update(s.now, c), s.where)
+		require.NoError(s.t, s.b.Update(c), s.where)
 	}
 }
 

@@ -18,9 +18,10 @@ type tally struct {
 // history counts what happens only to a breaker that has refused, or may. A healthy
 // one does without its memory.
 type history struct {
-	lost     atomic.Int64 // probes whose lease ran out
-	shadowed atomic.Int64 // admitted by Shadow alone
-	nextLog  atomic.Int64 // when the next refused call may be logged
+	lost     atomic.Int64  // probes whose lease ran out
+	shadowed atomic.Int64  // admitted by Shadow alone
+	panics   atomic.Uint64 // of listeners, which were caught
+	nextLog  atomic.Int64  // when the next refused call may be logged
 
 	// Changes of state, counted by moved under Breaker.mu, by the state moved to.
 	toOpen, toHalfOpen, toClosed atomic.Int64
@@ -36,6 +37,12 @@ type history struct {
 type refusals struct {
 	by [reasons]atomic.Int64
 	_  [stripe.Line - reasons*8]byte
+}
+
+// openTime is how much of its stay up to now e, in Open, was really open: it ends at
+// the deadline, whenever the next call comes.
+func (e *episode) openTime(now int64) int64 {
+	return max(0, min(now, e.open.until.Load())-e.began)
 }
 
 // countRefusals makes the history, if there is none. Who makes it possible for the
@@ -61,7 +68,7 @@ func (b *Breaker) moved(from, to *episode) {
 	}
 	h := b.history.Load()
 	if from.state == Open {
-		h.openNanos.Add(max(0, to.began-from.began))
+		h.openNanos.Add(from.openTime(to.began))
 	}
 	if from.state == to.state {
 		return

@@ -28,9 +28,10 @@ type trial struct {
 // probe is a seat in a trial. Breaker.mu guards what can change.
 type probe struct {
 	seat
-	due   int64  // when the lease ends
-	fence uint64 // the budget's leave, 0 without a budget
-	out   bool   // it counts in its trial
+	due   int64 // when the lease ends
+	out   bool  // it counts in its trial
+	leave bool  // the budget has given leave for it, by the name of fence
+	fence uint64
 }
 
 // budgetPause is how long a breaker waits before it asks a budget again that has
@@ -39,9 +40,9 @@ const budgetPause = time.Millisecond
 
 func newTrial(p *plan) *trial { return &trial{size: p.config.Probes[0]} }
 
-// enterTrial gives a call the seat of a probe, or none. ended says that e is not
-// the current episode any more.
-func (b *Breaker) enterTrial(ctx context.Context, e *episode, p *plan, now int64) (s *seat, ended bool) {
+// enterTrial gives a call the seat of a probe, or none. again says that the call
+// has to ask anew.
+func (b *Breaker) enterTrial(ctx context.Context, e *episode, now int64) (s *seat, again bool) {
 	t := e.trial
 	if now < t.busyUntil.Load() {
 		return nil, false
@@ -51,32 +52,33 @@ func (b *Breaker) enterTrial(ctx context.Context, e *episode, p *plan, now int64
 		b.mu.Unlock()
 		return nil, true
 	}
-	lost := t.writeOff(now)
-	if len(lost) > 0 {
+	p := b.plan.Load()
+	if lost := t.writeOff(now); len(lost) > 0 {
+		b.history.Load().lost.Add(int64(len(lost)))
 		b.decide(ctx, e, p, now, ProbeLost)
-	}
-	var given *probe
-	if ended = b.cur.Load() != e; !ended {
-		given = t.give(e, now, p.lease)
-	}
-	b.history.Load().lost.Add(int64(len(lost)))
-	b.mu.Unlock()
-	for _, l := range lost {
-		b.settleBudget(l.fence, sluice.Failure)
-	}
-	if ended {
-		b.deliver()
+		b.mu.Unlock()
+		defer b.deliver() // also if the budget panics
+		for _, l := range lost {
+			b.settleBudget(l, sluice.Failure)
+		}
 		return nil, true
 	}
-	if given == nil || b.hooks.budget != nil && !b.takeBudget(given, p, now) {
+	given := t.give(e, now, p.lease)
+	b.mu.Unlock()
+	if given == nil {
 		return nil, false
+	}
+	if b.hooks.budget != nil && !b.takeBudget(given, p, now) {
+		return nil, b.cur.Load() != e
 	}
 	return &given.seat, false
 }
 
 // settleProbe counts the end of a probe.
 func (b *Breaker) settleProbe(ctx context.Context, s *probe, now, took int64, v verdict) {
-	e, p := s.ep, b.plan.Load()
+	e := s.ep
+	b.mu.Lock()
+	p := b.plan.Load()
 	slow := p.slowLimit > 0 && took > p.slowLimit && v.manner != unmade
 	o := v.outcome
 	switch {
@@ -85,7 +87,6 @@ func (b *Breaker) settleProbe(ctx context.Context, s *probe, now, took int64, v 
 	case o == sluice.Failure && !p.errorRule:
 		o = sluice.Success // good for every rule there is
 	}
-	b.mu.Lock()
 	stale := b.cur.Load() != e || !s.out
 	if !stale {
 		e.trial.end(s, o)
@@ -93,45 +94,38 @@ func (b *Breaker) settleProbe(ctx context.Context, s *probe, now, took int64, v 
 			e.trial.notBefore = max(e.trial.notBefore, clock.After(now, b.throttledFor(e, p, v.retryAfter())))
 		}
 		if d := v.tripFor(); d > 0 {
-			b.move(ctx, e, b.newOpenFor(e, now, d))
+			b.move(ctx, e, b.newOpenFor(p, e, now, d))
 		} else {
 			b.decide(ctx, e, p, now, ProbeFailed)
 		}
 	}
 	b.mu.Unlock()
+	defer b.deliver() // also if the budget panics
 	if stale {
 		b.stale.Add(1)
 		o = sluice.Ignored // for the budget: this probe has decided nothing
 	} else {
 		b.tallyProbe(v, slow)
 	}
-	b.settleBudget(s.fence, o)
-	b.deliver()
+	b.settleBudget(s, o)
 }
 
 // tallyProbe counts the end of a probe in the totals, since no window does.
 func (b *Breaker) tallyProbe(v verdict, slow bool) {
-	var what slidingwindow.Event
-	switch v.outcome {
-	case sluice.Ignored:
-		b.ignored.Add(1)
-		what = slidingwindow.NoVerdict
-	case sluice.Throttled:
-		b.throttled.Add(1)
-	case sluice.Failure:
-		what = slidingwindow.Failed
-	}
+	what, counts := b.count(v)
 	if slow {
 		what |= slidingwindow.Slow
 	}
-	b.totals.Record(what)
+	if counts {
+		b.totals.Record(what)
+	}
 }
 
 // throttledFor is how long a throttled probe keeps the next one waiting: as long
 // as the dependency asks for, within the bounds of the backoff, or one open
 // period.
 func (b *Breaker) throttledFor(e *episode, p *plan, asked time.Duration) time.Duration {
-	base := p.openFor(e.rule, e.kind)
+	base := p.openFor(e.tripped)
 	if asked < 0 {
 		return p.period(base, e.level)
 	}
@@ -145,7 +139,7 @@ func (b *Breaker) decide(ctx context.Context, e *episode, p *plan, now int64, re
 	cause := Cause{Reason: reason, Bad: int64(t.bad), Total: int64(t.size)}
 	switch {
 	case int64(t.bad)*million > ppm(p.config.ProbeTolerance)*int64(t.size):
-		b.move(ctx, e, b.newOpen(p, now, cause, e.rule, e.kind, e.level+1))
+		b.move(ctx, e, b.newOpen(p, now, cause, e.tripped, e.level+1))
 	case t.good+t.bad < t.size:
 		t.reckon()
 	case t.stage+1 < len(p.config.Probes):
@@ -213,10 +207,11 @@ func (b *Breaker) takeBudget(s *probe, p *plan, now int64) (ok bool) {
 	var fence uint64
 	defer func() {
 		b.mu.Lock()
-		lost := !s.out // the answer took longer than the lease
+		// The answer took longer than the lease, or than the stay.
+		lost := !s.out || b.cur.Load() != s.ep
 		switch {
 		case ok && !lost:
-			s.fence = fence
+			s.leave, s.fence = true, fence
 		case !lost:
 			t := s.ep.trial
 			t.end(s, sluice.Ignored)
@@ -225,17 +220,17 @@ func (b *Breaker) takeBudget(s *probe, p *plan, now int64) (ok bool) {
 		}
 		b.mu.Unlock()
 		if ok && lost {
-			b.settleBudget(fence, sluice.Ignored)
 			ok = false
+			b.hooks.budget.Settle(b.name, fence, sluice.Ignored)
 		}
 	}()
 	fence, ok = b.hooks.budget.Take(b.name, p.lease)
 	return ok
 }
 
-// settleBudget tells the budget how a probe ended.
-func (b *Breaker) settleBudget(fence uint64, o sluice.Outcome) {
-	if b.hooks.budget != nil {
-		b.hooks.budget.Settle(b.name, fence, o)
+// settleBudget tells the budget how a probe ended for which it has given leave.
+func (b *Breaker) settleBudget(s *probe, o sluice.Outcome) {
+	if s.leave {
+		b.hooks.budget.Settle(b.name, s.fence, o)
 	}
 }

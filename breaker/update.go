@@ -1,9 +1,5 @@
 package breaker
 
-import (
-	"github.com/sluicego/sluice/internal/clock"
-)
-
 // Config returns a copy of what the breaker decides on.
 func (b *Breaker) Config() Config {
 	if b == nil {
@@ -17,22 +13,29 @@ func (b *Breaker) Config() Config {
 // trip; thresholds apply from the next call that is judged. A window whose shape
 // changes begins empty. An equal Config changes nothing; one that does not
 // validate is returned as an error and changes nothing. c is copied.
-func (b *Breaker) Update(c Config) error { return b.update(clock.Now(), c) }
+func (b *Breaker) Update(c Config) error {
+	changed, err := b.configure(c)
+	if changed && b.member != nil {
+		b.member.own.Store(true) // the group would make it otherwise
+		b.member.needed(b)
+	}
+	return err
+}
 
-func (b *Breaker) update(now int64, c Config) error {
+// configure puts c in force and reports whether it is another one.
+func (b *Breaker) configure(c Config) (changed bool, err error) {
 	if err := c.Validate(); err != nil {
 		if b != nil {
 			b.logUpdate(err)
 		}
-		return err
+		return false, err
 	}
 	if b == nil {
-		return nil
+		return false, nil
 	}
 	b.mu.Lock()
 	old := b.plan.Load()
-	changed := !old.config.Equal(c)
-	if changed {
+	if changed = !old.config.Equal(c); changed {
 		p := old.withConfig(c.Clone())
 		b.plan.Store(p)
 		switch e := b.cur.Load(); e.state {
@@ -46,7 +49,7 @@ func (b *Breaker) update(now int64, c Config) error {
 	if changed {
 		b.logUpdate(nil)
 	}
-	return nil
+	return changed, nil
 }
 
 // reshape gives e, in Closed, the windows that p wants. Those that are as before
@@ -72,7 +75,7 @@ func (e *episode) bringForward(p *plan) {
 	if e.open.fixed {
 		return
 	}
-	base := p.openFor(e.rule, e.kind)
+	base := p.openFor(e.tripped)
 	until := stretched(e.began, p.period(base, min(e.level, p.topLevel(base))), e.open.stretch)
 	if until < e.open.until.Load() {
 		e.open.until.Store(until)

@@ -64,7 +64,7 @@ func (s *seat) done(ctx context.Context, start, now int64, err error) {
 		s.settle(ctx, start, now, verdict{outcome: sluice.Success})
 		return
 	}
-	s.settle(ctx, start, now, s.verdict(ctx, start, now, err))
+	s.settle(ctx, start, now, s.judged(ctx, start, now, err))
 }
 
 // abandon settles a call that did not complete.
@@ -76,18 +76,32 @@ func (s *seat) abandon(ctx context.Context, start, now int64) {
 	s.settle(ctx, start, now, v)
 }
 
+// judged is verdict, which runs foreign code: the classifier, and the methods of
+// err and ctx. If that panics, the call is settled as a failure here, and the panic
+// goes on.
+func (s *seat) judged(ctx context.Context, start, now int64, err error) verdict {
+	done := false
+	defer func() {
+		if !done {
+			s.settle(ctx, start, now, verdict{outcome: sluice.Failure, manner: cutOff})
+		}
+	}()
+	v := s.verdict(ctx, start, now, err)
+	done = true
+	return v
+}
+
 // verdict finds out what a non-nil err means: as the classifier says, or the list of
 // successes, or sluice.Classify. A local refusal is shown to neither of the first
-// two. If the classifier panics, the call is settled as a failure here, and the
-// panic goes on.
+// two.
 func (s *seat) verdict(ctx context.Context, start, now int64, err error) verdict {
 	h := s.ep.b.hooks
 	var said Verdict
 	o := sluice.Outcome(0)
 	if (h.classify != nil || len(h.successes) > 0) && !errors.Is(err, sluice.ErrRejected) {
 		if h.classify != nil {
-			said = s.ask(ctx, start, now, err)
-			o = said.Outcome
+			said = h.classify(ctx, err)
+			o = known(said.Outcome)
 		}
 		if o == 0 && slices.ContainsFunc(h.successes, func(success error) bool { return errors.Is(err, success) }) {
 			o = sluice.Success
@@ -116,17 +130,12 @@ func (s *seat) verdict(ctx context.Context, start, now int64, err error) verdict
 	return v
 }
 
-// ask calls the classifier.
-func (s *seat) ask(ctx context.Context, start, now int64, err error) Verdict {
-	answered := false
-	defer func() {
-		if !answered {
-			s.settle(ctx, start, now, verdict{outcome: sluice.Failure, manner: cutOff})
-		}
-	}()
-	said := s.ep.b.hooks.classify(ctx, err)
-	answered = true
-	return said
+// known returns o, or no opinion for a number that is no Outcome.
+func known(o sluice.Outcome) sluice.Outcome {
+	if o > sluice.Throttled {
+		return 0
+	}
+	return o
 }
 
 // classify is what an error means by default.

@@ -190,7 +190,7 @@ func (w *walk) update() {
 	c := w.tuned(w.m.c)
 	w.logf("update %+v", c)
 	w.m.update(c)
-	if err := w.b.update(w.now, c); err != nil {
+	if err := w.b.Update(c); err != nil {
 		w.failf("%v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package breaker
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/sluicego/sluice"
@@ -73,6 +74,12 @@ type window struct {
 	// ring, and from counts as it leaves.
 	total *slidingwindow.Totals
 	next  *window
+	// mixed says that the slow limit has been another one before, so that the slow
+	// calls in here are good for no rule: slow rules have a window of their own.
+	mixed bool
+	// lastAt is about when the last call came, for a window of calls. Written by
+	// recordCall, at most once a second.
+	lastAt atomic.Int64
 }
 
 // newWindows makes the windows that c needs. Those that have already holds are
@@ -80,20 +87,24 @@ type window struct {
 // so it is taken over as that or not at all.
 func (b *Breaker) newWindows(c Config, have *window) *window {
 	specs := windowSpecs(c)
-	var old, others *window
-	if have != nil {
-		old, others = &window{windowSpec: have.windowSpec, counts: have.counts, ring: have.ring}, have.next
-		switch want := specs[0]; {
-		case !want.sameShape(have.windowSpec):
-		case have.limit == 0:
-			old.limit = want.limit // nothing has been slow by another limit
-		case want.limit != 0 && want.limit != have.limit:
-			// What was slow by the old limit must not trip by the new one, and what has
-			// failed must not be forgotten: go on with both windows.
-			specs = append([]windowSpec{have.windowSpec}, specs...)
+	own := &window{windowSpec: specs[0], total: &b.totals}
+	var others *window
+	switch {
+	case have == nil || !own.sameShape(have.windowSpec):
+		own = newWindow(specs[0], nil, &b.totals)
+	case own.limit == 0:
+		own.limit = have.limit // nobody looks at slow calls; if somebody does again, it may be by another limit
+		fallthrough
+	default:
+		own.counts, own.ring, own.mixed = have.counts, have.ring, have.mixed
+		others = have.next
+		if own.limit != have.limit && have.limit != 0 {
+			own.mixed = true
+		}
+		if own.mixed && specs[0].limit != 0 {
+			specs = append(specs[:1:1], specs...)
 		}
 	}
-	own := newWindow(specs[0], old, &b.totals)
 	last := own
 	for _, spec := range specs[1:] {
 		last.next = newWindow(spec, others, nil)
@@ -108,6 +119,7 @@ func newWindow(spec windowSpec, have *window, total *slidingwindow.Totals) *wind
 	w := &window{windowSpec: spec, total: total}
 	if old := have.find(spec); old != nil {
 		w.windowSpec, w.counts, w.ring = old.windowSpec, old.counts, old.ring
+		w.lastAt.Store(old.lastAt.Load())
 		return w
 	}
 	if spec.calls > 0 {
@@ -121,7 +133,7 @@ func newWindow(spec windowSpec, have *window, total *slidingwindow.Totals) *wind
 // find returns the first window of the list that serves spec, nil if none does.
 func (w *window) find(spec windowSpec) *window {
 	for ; w != nil; w = w.next {
-		if w.serves(spec) {
+		if w.serves(spec) && !(w.mixed && spec.limit != 0) {
 			return w
 		}
 	}
@@ -129,7 +141,10 @@ func (w *window) find(spec windowSpec) *window {
 }
 
 // recordCall counts a call in a window of calls.
-func (w *window) recordCall(e slidingwindow.Event) {
+func (w *window) recordCall(now int64, e slidingwindow.Event) {
+	if now-w.lastAt.Load() > int64(time.Second) {
+		w.lastAt.Store(now)
+	}
 	w.ring.Record(e)
 	if w.total != nil {
 		w.total.Record(e)

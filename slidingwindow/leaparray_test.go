@@ -171,7 +171,7 @@ func TestReadersExpireBucketsWithoutTraffic(t *testing.T) {
 			time.Sleep(width - 1)
 			assert.Equal(t, left, total(), "to the last nanosecond of a bucket")
 			assert.Equal(t, left, c.Sum().Total)
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 		}
 	})
 }
