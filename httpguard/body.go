@@ -55,9 +55,6 @@ func bodiless(req *http.Request, resp *http.Response) bool {
 // await puts off telling the breaker until the body ends. It reports false if that
 // has happened already, by a classifier that read it.
 func (b *heldBody) await(br *breaker.Breaker, ticket stage.Ticket) bool {
-	if b.state.Load() != open {
-		return false
-	}
 	b.lease = b.t.lease(br, ticket, b.req.Context(), b.release)
 	if b.state.CompareAndSwap(open, waiting) {
 		return true

@@ -303,6 +303,79 @@ func TestC08_LeakedBodiesAreFound(t *testing.T) {
 	}
 }
 
+// A body that is over holds nothing any more, though its caller keeps it: another call's
+// leak is found all the same.
+func TestC08_BodiesThatAreOverHideNoLeak(t *testing.T) {
+	tr := newTransport(t, answering(200, "body"), WithBreaker(neverTrips(t)), WithFinishAt(Body))
+	var kept []io.ReadCloser
+	for range 10 {
+		resp, err := tr.RoundTrip(get(t.Context()))
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		kept = append(kept, resp.Body)
+		_, err = tr.RoundTrip(get(t.Context()))
+		require.NoError(t, err)
+	}
+	for tr.Snapshot().LeakedBodies < 10 {
+		runtime.GC()
+		time.Sleep(time.Millisecond)
+	}
+	runtime.KeepAlive(kept)
+}
+
+// A Read that fails because its body is closed meanwhile is no fault of the upstream.
+func TestFinishAt_ClosingDuringAReadBreaksNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := neverTrips(t)
+		tr := newTransport(t, baseFunc(func(req *http.Request) (*http.Response, error) {
+			resp := response(req, 200, "")
+			resp.Body, resp.ContentLength = &interruptedBody{closed: make(chan struct{})}, -1
+			return resp, nil
+		}), WithBreaker(b), WithFinishAt(Body))
+		resp, err := tr.RoundTrip(get(t.Context()))
+		require.NoError(t, err)
+		read := make(chan error, 1)
+		go func() {
+			_, err := resp.Body.Read(make([]byte, 1))
+			read <- err
+		}()
+		synctest.Wait()
+		require.NoError(t, resp.Body.Close())
+		assert.Equal(t, http.ErrBodyReadAfterClose, <-read)
+		assert.Equal(t, outcomes{success: 1}, outcomesOf(b))
+		assert.Zero(t, tr.Snapshot().BodyErrors)
+	})
+}
+
+// interruptedBody ends a Read under way by Close, before that returns.
+type interruptedBody struct{ closed chan struct{} }
+
+func (b *interruptedBody) Read([]byte) (int, error) {
+	<-b.closed
+	return 0, http.ErrBodyReadAfterClose
+}
+
+func (b *interruptedBody) Close() error {
+	close(b.closed)
+	synctest.Wait()
+	return nil
+}
+
+// What a fallback replaces is dropped by us, and that is no error of the body.
+func TestFallback_DroppedBodiesAreNoErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, baseFunc(func(req *http.Request) (*http.Response, error) {
+			resp := response(req, 503, "")
+			resp.Body, resp.ContentLength = &stalledBody{ctx: req.Context()}, -1
+			return resp, nil
+		}), everything(neverTrips(t))...)
+		tr.fallback.call = func(req *http.Request, _ error) (*http.Response, error) { return Respond(req, 200, nil, nil), nil }
+		_, err := tr.RoundTrip(get(t.Context()))
+		require.NoError(t, err)
+		assert.Zero(t, tr.Snapshot().BodyErrors)
+	})
+}
+
 // The same with net/http's own responses.
 func TestC08_LeakedBodiesAreFoundOverLoopback(t *testing.T) {
 	overBoth(t, func(w http.ResponseWriter, _ *http.Request) {

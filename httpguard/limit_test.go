@@ -304,6 +304,45 @@ func TestLimits_EndWithTheBody(t *testing.T) {
 	}
 }
 
+// countingContext knows how many contexts below it are still to be told of its end.
+type countingContext struct {
+	context.Context
+	below int
+}
+
+func (c *countingContext) Done() <-chan struct{} { return make(chan struct{}) }
+
+func (c *countingContext) AfterFunc(func()) func() bool {
+	c.below++
+	return func() bool { c.below--; return true }
+}
+
+// A context that is not let go stays in the caller's for as long as that one lives,
+// which for a worker is for ever.
+func TestLimits_LeaveNothingInTheCallersContext(t *testing.T) {
+	for name, opts := range map[string][]Option{
+		"attempt": {WithAttemptTimeout(time.Hour)},
+		"total":   {WithTotalTimeout(time.Hour)},
+		"idle":    {WithBodyIdleTimeout(time.Hour)},
+		"two":     {WithAttemptTimeout(time.Hour), WithTotalTimeout(time.Hour)},
+		"all":     {WithAttemptTimeout(time.Hour), WithTotalTimeout(time.Hour), WithBodyIdleTimeout(time.Hour)},
+	} {
+		for _, base := range []baseFunc{answering(200, "body"), answering(204, ""), failing(io.EOF), breaking(io.ErrUnexpectedEOF)} {
+			ctx := &countingContext{Context: context.Background()}
+			held := false
+			resp, err := newTransport(t, baseFunc(func(req *http.Request) (*http.Response, error) {
+				held = ctx.below > 0
+				return base(req)
+			}), opts...).RoundTrip(get(ctx))
+			assert.True(t, held, name)
+			if err == nil {
+				_, _ = io.Copy(io.Discard, resp.Body)
+			}
+			assert.Zero(t, ctx.below, name)
+		}
+	}
+}
+
 // A refusal comes before any limit begins.
 func TestLimits_NoneIsSpentOnARefusal(t *testing.T) {
 	tr := newTransport(t, failing(io.EOF), WithBreaker(openBreaker(t, time.Hour)),
