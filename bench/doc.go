@@ -10,6 +10,10 @@
 // The second command measures several rounds and writes RESULTS.md, which
 // judges them. "make bench" at the root is the same.
 //
+// Another command, "GOWORK=off go run ./conformance", measures no time: it examines
+// by which rules of net/http ours and other wrappers go, and writes
+// docs/conformance.md.
+//
 // # How it is measured
 //
 // Each benchmark has a serial and a parallel half: one goroutine, and as many as

@@ -68,7 +68,7 @@ func answerRules() []handlerRule {
 			run:  firstStatusWins,
 		}, {
 			name: "EarlyHintsArrive", over: both(),
-			text: "103 may be sent, more than once, before the status, which is 200 if none is said. (promhttp took 103 for the status)",
+			text: "103 may be sent, more than once, before the status, which is 200 if none is said.",
 			run:  earlyHintsArrive,
 		}, {
 			name: "HandlerTrailersArrive", over: both(),
@@ -194,7 +194,7 @@ func refusalRules() []handlerRule {
 			run:  refusalLeavesBodyUnread,
 		}, {
 			name: "HandlerProbeOutlivesPanic",
-			text: "A probe that panics has ended: its place is given back, and the breaker closes once the handler is well. (failsafe-go leaks it)",
+			text: "A probe that panics has ended: its place is given back, and the breaker closes once the handler is well.",
 			run:  handlerProbeOutlivesPanic,
 		}, {
 			name: "HandlerProbeOutlivesClient",

@@ -76,15 +76,18 @@ func (t *trial) send(rt http.RoundTripper, req *http.Request) *http.Response {
 	resp, err := rt.RoundTrip(req)
 	switch {
 	case err != nil && t.ctx.Err() != nil:
-		t.fatalf("hangs: %s %s has no answer: %v", req.Method, req.URL.Path, err)
+		t.fatalf("hangs: %s %s has no answer: %v", req.Method, path(req), err)
 	case err != nil:
-		t.fatalf("%s %s fails: %v", req.Method, req.URL.Path, err)
+		t.fatalf("%s %s fails: %v", req.Method, path(req), err)
 	case resp == nil:
-		t.fatalf("%s %s has neither a response nor an error", req.Method, req.URL.Path)
+		t.fatalf("%s %s has neither a response nor an error", req.Method, path(req))
 	}
 	t.cleanup(func() { _ = resp.Body.Close() })
 	return resp
 }
+
+// path is that of req as the server sees it.
+func path(req *http.Request) string { return req.URL.RequestURI() }
 
 // read reads the body to its end, which has to succeed, and closes it.
 func (t *trial) read(resp *http.Response) string {

@@ -17,14 +17,20 @@ func uploadStreamed(t *trial, wrap func(http.RoundTripper) http.RoundTripper) {
 // upload is a body, and a handler that has to get the first part of it before the
 // second one is written.
 func (t *trial) upload() (http.HandlerFunc, io.Reader) {
-	arrived, written := make(chan struct{}, 1), make(chan struct{})
+	arrived, begun, written := make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 	t.cleanup(func() { <-written })
 	body, rest := io.Pipe()
-	gaveUp := context.AfterFunc(t.ctx, func() { _ = body.Close() })
+	context.AfterFunc(t.ctx, func() {
+		select {
+		case <-begun:
+		default: // nobody reads it at all
+			_ = body.Close()
+		}
+	})
 	go func() {
 		defer close(written)
-		defer gaveUp()
 		_, _ = rest.Write([]byte("first"))
+		close(begun)
 		if !t.reached(arrived, "the first bytes to arrive while there are more to come") {
 			_ = rest.CloseWithError(context.Canceled)
 			return
@@ -103,7 +109,7 @@ func bodyClosedWhenDialFails(t *trial, wrap func(http.RoundTripper) http.RoundTr
 func (t *trial) mustFail(rt http.RoundTripper, req *http.Request) error {
 	resp, err := rt.RoundTrip(req)
 	if err == nil {
-		t.fatalf("%s %s is answered with %d and no error", req.Method, req.URL.Path, resp.StatusCode)
+		t.fatalf("%s %s is answered with %d and no error", req.Method, path(req), resp.StatusCode)
 	}
 	if resp != nil {
 		t.errorf("there is a response beside the error %v", err)
