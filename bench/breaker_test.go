@@ -15,13 +15,17 @@ import (
 // newThreeRules looks at errors and at how long calls take, which needs the clock
 // twice. The ratio is that of the error rule.
 func newThreeRules(ratio float64) *breaker.Breaker {
-	return sluice.Must(breaker.New("bench",
+	return sluice.Must(breaker.New("bench", threeRules(ratio)...))
+}
+
+func threeRules(ratio float64) []breaker.Option {
+	return []breaker.Option{
 		breaker.WithWindow(span, buckets),
 		breaker.WithMinRequests(minRequests),
 		breaker.WithSlowCallRatio(time.Second, 0.5),
 		breaker.WithErrorRatio(ratio),
 		breaker.WithErrorCount(math.MaxInt32),
-	))
+	}
 }
 
 // newErrorsOnly does not care how long calls take.

@@ -32,23 +32,40 @@ var reads = map[string]float64{
 	"WindowRecord/sluice-counts":          1,
 	"WindowRecord/sluice-leaparray":       1,
 	"WindowRecord/sluice-ring":            0,
+	"Transport/sluice":                    2,
+	"Transport/sluice-body":               2,
+	"Middleware/sluice":                   2,
 }
 
-// A pace is a bar for one goroutine: at most so many ns on the reference machine.
+// A pace is a bar for one goroutine: at most so many ns on the reference machine,
+// beyond those of above if that is named.
 type pace struct {
 	what, bench string
 	ns          float64
+	above       string
+}
+
+// figure is what is measured by the bar.
+func (p pace) figure() figure {
+	f := of(p.bench+"/serial", "ns/op")
+	if p.above != "" {
+		f = f.less(1, of(p.above+"/serial", "ns/op"))
+	}
+	return f
 }
 
 var paces = []pace{
-	{"closed, three rules: Allow + Done", "BreakerClosed/sluice", 62},
-	{"closed, three rules: Do", "BreakerClosed/sluice-do", 65},
-	{"closed, error rules only: Allow + Done", "BreakerClosed/sluice-errors-only", 37},
-	{"closed, error rules only: Do", "BreakerClosed/sluice-errors-only-do", 39},
-	{"open: a call refused and counted", "BreakerOpen/sluice", 32},
-	{"a failing call, classified and judged", "BreakerFailing/sluice", 100},
-	{"`Call` through a Guard", "Call/sluice-call", 69},
-	{"`Call` through a chain of three", "Call/sluice-chain3", 95},
+	{"closed, three rules: Allow + Done", "BreakerClosed/sluice", 62, ""},
+	{"closed, three rules: Do", "BreakerClosed/sluice-do", 65, ""},
+	{"closed, error rules only: Allow + Done", "BreakerClosed/sluice-errors-only", 37, ""},
+	{"closed, error rules only: Do", "BreakerClosed/sluice-errors-only-do", 39, ""},
+	{"open: a call refused and counted", "BreakerOpen/sluice", 32, ""},
+	{"a failing call, classified and judged", "BreakerFailing/sluice", 100, ""},
+	{"`Call` through a Guard", "Call/sluice-call", 69, ""},
+	{"`Call` through a chain of three", "Call/sluice-chain3", 95, ""},
+	{"`Transport` at the headers, above bare", "Transport/sluice", 80, "Transport/bare"},
+	{"`Transport` at the headers, above bare: never more", "Transport/sluice", 300, "Transport/bare"},
+	{"`Transport` at the body, above bare", "Transport/sluice-body", 115, "Transport/bare"},
 }
 
 // A limit is a bar on a plain number, which does not depend on the machine.
@@ -72,6 +89,11 @@ func twice(bench string) measured {
 
 func allocs(bench string) measured { return measured{bench, of(bench+"/serial", "allocs/op")} }
 
+// allocsAbove are those beyond the ones of another benchmark.
+func allocsAbove(bench, other string) measured {
+	return measured{bench, allocs(bench).less(1, allocs(other).figure)}
+}
+
 func idle(bench, unit string) measured { return measured{bench, of(bench, unit)} }
 
 var contended = []limit{
@@ -80,6 +102,7 @@ var contended = []limit{
 	{"closed, error rules only: Allow + Done", twice("BreakerClosed/sluice-errors-only"), 0.65},
 	{"closed, error rules only: Do", twice("BreakerClosed/sluice-errors-only-do"), 0.65},
 	{"open: a call refused and counted", twice("BreakerOpen/sluice"), 0.55},
+	{"`Transport` at the headers", twice("Transport/sluice"), 0.8},
 }
 
 var space = []limit{
@@ -90,6 +113,9 @@ var space = []limit{
 	{"allocations, open: a call refused", allocs("BreakerOpen/sluice"), 0},
 	{"allocations, `Call` through a Guard", allocs("Call/sluice-call"), 0},
 	{"allocations, `Call` through a chain of three", allocs("Call/sluice-chain3"), 0},
+	{"allocations, `Transport` at the headers, above bare", allocsAbove("Transport/sluice", "Transport/bare"), 0},
+	{"allocations, `Transport` at the body, above bare", allocsAbove("Transport/sluice-body", "Transport/bare"), 1},
+	{"allocations, `Middleware` with breakers, above bare", allocsAbove("Middleware/sluice", "Middleware/bare"), 1},
 	{"10 000 idle breakers: MiB", idle("IdleBreakers/sluice", "MiB"), 9},
 	{"10 000 idle breakers: goroutines", idle("IdleBreakers/sluice", "goroutines"), 0},
 	{"an idle `Counts` of 10 buckets: bytes", idle("IdleWindow/sluice-counts", "B/window"), 400},

@@ -14,7 +14,7 @@ import (
 // clock cost what they cost there, and its rest is scaled by the floor that went
 // up less.
 func TestPace_HereIsClocksAndAScaledRest(t *testing.T) {
-	bar := pace{"", "BreakerClosed/sluice", 62}
+	bar := pace{bench: "BreakerClosed/sluice", ns: 62}
 	require.Equal(t, 14.0, bar.rest())
 	for _, c := range []struct{ clock, atomic, scale, here float64 }{
 		{24, 5, 1, 62},
@@ -34,6 +34,18 @@ func TestPace_HereIsClocksAndAScaledRest(t *testing.T) {
 	}
 	_, ok := bar.here(measuredAs(map[string]float64{"Floor/clock/serial": 24}))
 	assert.False(t, ok, "without both floors there is no bar")
+}
+
+// What a wrapper costs is what it takes beyond the same without it, in each round.
+func TestPace_Above(t *testing.T) {
+	bar := pace{bench: "Transport/sluice", ns: 80, above: "Transport/bare"}
+	rs := rounds{
+		measuredAs(map[string]float64{"Transport/sluice/serial": 150, "Transport/bare/serial": 70}),
+		measuredAs(map[string]float64{"Transport/sluice/serial": 190, "Transport/bare/serial": 100}),
+		measuredAs(map[string]float64{"Transport/sluice/serial": 190}),
+	}
+	assert.Equal(t, spread{80, 90}, rs.spread(bar.figure()))
+	assert.Equal(t, spread{150, 190, 190}, rs.spread(pace{bench: "Transport/sluice"}.figure()))
 }
 
 func TestVerdict(t *testing.T) {
@@ -81,6 +93,9 @@ func TestBars_NameBenchmarksThatExist(t *testing.T) {
 	for _, bar := range paces {
 		assert.Contains(t, exists, bar.bench)
 		assert.Contains(t, reads, bar.bench)
+		if bar.above != "" {
+			assert.Contains(t, exists, bar.above)
+		}
 	}
 	for _, bar := range append(contended, space...) {
 		assert.Contains(t, exists, bar.bench)

@@ -71,6 +71,9 @@ var titles = [][2]string{
 	{"BreakerFailing", "A call that fails and is judged"},
 	{"Call", "A call with a value, through an interface"},
 	{"WindowRecord", "One record in a window"},
+	{"Transport", "A call through a RoundTripper, over one that answers at once"},
+	{"Middleware", "A request through a middleware that has to know the status"},
+	{"Loopback", "A call to a server on loopback and back (not judged)"},
 }
 
 // write puts the results on paper.
@@ -166,7 +169,7 @@ func (rs rounds) rows(bench string) []row {
 			Twice:    rs.spread(twice(name).figure),
 			Allocs:   rs.spread(of(serial, "allocs/op")),
 			Bytes:    rs.spread(of(serial, "B/op")),
-			Clocks:   rs.clocks(name),
+			Clocks:   rs.clocks(name, of(serial, "ns/op")),
 			PingPong: rs.spread(of(parallel, "pingpong-ns")),
 		}
 		if peer := rs.bestPeer(bench, variants); peer != "" {
@@ -192,10 +195,9 @@ func (rs rounds) bestPeer(bench string, variants []string) string {
 	return best
 }
 
-// clocks writes a serial figure as readings of the clock and what is left, where
-// it is known how often it is read, and as a multiple of one reading otherwise.
-func (rs rounds) clocks(name string) string {
-	serial := of(name+"/serial", "ns/op")
+// clocks writes a figure of a benchmark as readings of the clock and what is left,
+// where it is known how often it is read, and as a multiple of one reading otherwise.
+func (rs rounds) clocks(name string, serial figure) string {
 	if len(rs.spread(serial.over(clock))) == 0 {
 		return "–"
 	}
@@ -211,7 +213,7 @@ func (rs rounds) clocks(name string) string {
 
 // row judges a pace.
 func (p pace) row(rs rounds) barRow {
-	measured := of(p.bench+"/serial", "ns/op")
+	measured := p.figure()
 	share := rs.spread(measured.over(p.here))
 	raw := rs.spread(func(r round) (float64, bool) {
 		v, ok := measured(r)
@@ -220,7 +222,7 @@ func (p pace) row(rs rounds) barRow {
 	return barRow{
 		What:       p.what,
 		Measured:   rs.spread(measured),
-		Clocks:     rs.clocks(p.bench),
+		Clocks:     rs.clocks(p.bench, measured),
 		Bar:        fmt.Sprintf("%s + %s", number(reads[p.bench]), number(p.rest())),
 		Here:       rs.spread(p.here),
 		Share:      share,
