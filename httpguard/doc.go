@@ -17,21 +17,23 @@
 //
 //	fallback          sees every kind of end, once
 //	breaker           innermost of all that may refuse, so that no probe is wasted
-//	attempt timeout   its end counts for the breaker
+//	time limits       their end counts for the breaker
 //	base
 //
 // A ctx made by sluice.Bypass passes by all of them: for health checks.
 //
 // # What counts as what
 //
-// The verdict falls when the base returns, at the headers of the response. What
-// happens to the body after that is not counted.
+// The verdict falls when the base returns, at the headers of the response. With
+// WithFinishAt(Body) that of a call which goes well waits for the end of the body:
+// one that breaks off is then an error like any other, and one that is closed before
+// its end is a success. A half-open probe never waits, nor does a stream.
 //
 //	how the call ended                                   outcome
 //	any status below 500 but 429; 501, 505, 511          success
 //	429                                                  throttled
 //	500, 502, 503, 504 and every other from 500          failure
-//	the attempt timeout, or a limit of ours further out  failure
+//	one of the time limits, or one of ours further out   failure
 //	the caller's own deadline                            failure, see breaker.WithMinBudget
 //	the caller cancelled, whatever the error says        ignored
 //	a guard further in refused                           ignored
@@ -51,30 +53,45 @@
 //
 // # Contexts and bodies
 //
-// An attempt timeout needs a context of its own for each call. It is not cancelled
-// when RoundTrip returns, but when the body was read to its end, when reading
-// failed, or when it was closed, so a response must be closed, as always. The
-// timeout itself ends at the headers: a download may take as long as it likes.
-// A response with status 101 can still be written to and half-closed.
+// A time limit needs a context of its own for each call. It is not cancelled when
+// RoundTrip returns, but when the body was read to its end, when reading failed, or
+// when it was closed, so a response must be closed, as always. One that is dropped
+// instead keeps its connection; with WithFinishAt(Body) it is found and counted, and
+// what it held is let go. A response with status 101 can still be written to and
+// half-closed.
 //
 // # Time limits
 //
-// Prefer WithAttemptTimeout, or a deadline on the request's context, to
-// http.Client.Timeout. That one covers the body as well, and around any
-// RoundTripper that is not net/http's own it costs a goroutine and a timer for
-// each call in flight.
+// There are three, for three questions:
+//
+//	WithAttemptTimeout    is anybody there? until the headers
+//	WithBodyIdleTimeout   is it still coming? each Read of the body
+//	WithTotalTimeout      can I still use it? until the end of the body
+//
+// The first two let a download or a stream of events go on for as long as it lives,
+// the third is for calls with an answer of a known size. Prefer any of them, or a
+// deadline on the request's context, to http.Client.Timeout: around a RoundTripper
+// that is not net/http's own that one costs a goroutine for each call in flight.
+//
+// # Logs and names
+//
+// What is logged of a URL is where it leads: never user, password or query, also
+// where they are part of an error. Metrics have no label that a request could fill
+// in, but for the keys of its breakers, of which there is a bounded number.
 //
 // # Choosing numbers
 //
 // Attempt timeout: what the caller can still use, and at most 2–3 times the
 // upstream's P99; it is also how long a hanging upstream can hold each caller
-// before the breaker has seen enough. Slow limit of the breaker: 1.5–2 times the
-// P99, and below the attempt timeout, or nothing is ever merely slow. Number of
-// keys: ByHost for a few upstreams; a KeyFunc where a host serves several that fail
-// apart, or where hosts come from outside.
+// before the breaker has seen enough. Total timeout: the attempt timeout and the
+// time that the longest body may take. Idle timeout: a few times the longest pause
+// of a healthy body. Slow limit of the breaker: 1.5–2 times the P99, and below the
+// attempt timeout, or nothing is ever merely slow. Number of keys: ByHost for a few
+// upstreams; a KeyFunc where a host serves several that fail apart, or where hosts
+// come from outside.
 //
 // # Concurrency
 //
 // Everything here is safe for concurrent use. A Transport starts no goroutine; its
-// attempt timeout is a timer of the runtime.
+// limits are timers of the runtime.
 package httpguard

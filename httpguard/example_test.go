@@ -138,3 +138,36 @@ func ExampleByHost() {
 	// https://api.example.com:443
 	// http://api.example.com:8080
 }
+
+// A download that breaks off half way is a failure of the upstream too, if its
+// breaker is asked to wait for the end.
+func ExampleWithFinishAt() {
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "1000000")
+		io.WriteString(w, "the first half")
+		http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}))
+	defer upstream.Close()
+	b := sluice.Must(breaker.New("downloads", breaker.WithConsecutiveFailures(3)))
+	client := &http.Client{Transport: sluice.Must(httpguard.NewTransport(nil,
+		httpguard.WithBreaker(b),
+		httpguard.WithFinishAt(httpguard.Body),
+		httpguard.WithBodyIdleTimeout(10*time.Second),
+	))}
+	for range 4 {
+		resp, err := client.Get(upstream.URL)
+		if err != nil {
+			fmt.Println("refused:", errors.Is(err, breaker.ErrOpen))
+			continue
+		}
+		_, err = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		fmt.Println(resp.StatusCode, err)
+	}
+	// Output:
+	// 200 unexpected EOF
+	// 200 unexpected EOF
+	// 200 unexpected EOF
+	// refused: true
+}
