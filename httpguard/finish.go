@@ -32,7 +32,11 @@ func (f Finish) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
 // streams is the default for which responses are streams.
 func streams(resp *http.Response) bool {
-	kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
+	values := resp.Header["Content-Type"] // as Get does, which first looks at how the name is written
+	if len(values) == 0 {
+		return false
+	}
+	kind, _, _ := strings.Cut(values[0], ";")
 	kind = strings.ToLower(strings.TrimSpace(kind))
 	switch kind {
 	case "text/event-stream", "application/x-ndjson", "application/jsonl", "application/json-seq", "multipart/x-mixed-replace":
