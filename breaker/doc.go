@@ -91,7 +91,8 @@
 // from anywhere, also from a listener.
 //
 // Time is monotonic: setting the wall clock changes nothing. In a testing/synctest
-// bubble it is the bubble's.
+// bubble it is the bubble's, so make the breaker within; one that has counted calls
+// outside finds itself in the past.
 //
 // # Choosing numbers
 //

@@ -2,7 +2,8 @@ package breaker
 
 import "github.com/sluicego/sluice/metrics"
 
-// Collect yields the figures of all breakers, for metrics.Set.
+// Collect yields the figures of all breakers, for metrics.Set. Those of a key that
+// was forgotten and made anew begin at zero, as after a restart.
 func (g *Group) Collect(yield func(metrics.Sample) bool) {
 	if g == nil {
 		return

@@ -33,8 +33,8 @@ type Permit struct {
 // is said by the classifier, if any, and sluice.Classify. Most callers want this.
 func (p *Permit) Done(err error) { p.done(clock.Now(), err) }
 
-// Settle settles the call by an outcome that the caller has found. Zero, and a
-// number that is no Outcome, count as Success, as a nil error does.
+// Settle settles the call by an outcome that the caller has found. Zero counts as
+// Success, as a nil error does, and a number that is no Outcome as Ignored.
 func (p *Permit) Settle(o sluice.Outcome) { p.settle(clock.Now(), o) }
 
 // Cancel gives the permit back unspent: the call was not made. It leaves no trace,
@@ -63,7 +63,7 @@ func (p *Permit) done(now int64, err error) {
 func (p *Permit) settle(now int64, o sluice.Outcome) {
 	if s := p.take(); s != nil {
 		v := verdict{outcome: cmp.Or(known(o), sluice.Success)}
-		if o == sluice.Ignored && p.ctx.Err() != nil {
+		if v.outcome == sluice.Ignored && p.ctx.Err() != nil {
 			v.manner = abandoned
 		}
 		s.settle(p.ctx, p.start, now, v)

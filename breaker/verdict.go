@@ -130,10 +130,10 @@ func (s *seat) verdict(ctx context.Context, start, now int64, err error) verdict
 	return v
 }
 
-// known returns o, or no opinion for a number that is no Outcome.
+// known returns o, or Ignored for a number that is no Outcome.
 func known(o sluice.Outcome) sluice.Outcome {
 	if o > sluice.Throttled {
-		return 0
+		return sluice.Ignored
 	}
 	return o
 }
