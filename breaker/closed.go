@@ -119,7 +119,7 @@ func (c *closed) record(now, took int64, what slidingwindow.Event) (bad bool) {
 		if w.counts != nil {
 			w.counts.RecordAt(now, event)
 		} else {
-			w.recordCall(now, event)
+			w.calls.record(now, event)
 		}
 		bad = bad || event&(slidingwindow.Failed|slidingwindow.Slow) != 0
 	}

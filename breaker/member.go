@@ -172,7 +172,7 @@ func (b *Breaker) idle(now int64) bool {
 	for w := e.closed.windows.Load(); w != nil; w = w.next {
 		s := w.sum(now)
 		// A window of calls never empties by itself, but good calls are no loss.
-		if s.Failures+s.Slow+s.GaveUp > 0 || w.ring == nil && s.Total > 0 {
+		if s.Failures+s.Slow+s.GaveUp > 0 || w.calls == nil && s.Total > 0 {
 			return false
 		}
 	}
@@ -189,5 +189,5 @@ func (b *Breaker) lastAt() int64 {
 	if w.counts != nil {
 		return max(e.began, w.counts.LastAt())
 	}
-	return max(e.began, w.lastAt.Load())
+	return max(e.began, w.calls.lastAt.Load())
 }

@@ -68,17 +68,20 @@ func (s windowSpec) serves(want windowSpec) bool {
 // list, the breaker's own first; Update replaces the list.
 type window struct {
 	windowSpec
-	counts *slidingwindow.Counts
-	ring   *slidingwindow.Ring
-	// total gets what is counted here, from the breaker's own window: at once from a
-	// ring, and from counts as it leaves.
-	total *slidingwindow.Totals
-	next  *window
+	counts *slidingwindow.Counts // nil if it is a window of calls
+	calls  *callWindow
+	next   *window
 	// mixed says that the slow limit has been another one before, so that the slow
 	// calls in here are good for no rule: slow rules have a window of their own.
 	mixed bool
-	// lastAt is about when the last call came, for a window of calls. Written by
-	// recordCall, at most once a second.
+}
+
+// callWindow is a window of calls.
+type callWindow struct {
+	*slidingwindow.Ring
+	total *slidingwindow.Totals // gets what is counted here, if it is the breaker's own
+	// lastAt is about when the last call came. Written by record, at most once a
+	// second.
 	lastAt atomic.Int64
 }
 
@@ -87,7 +90,7 @@ type window struct {
 // so it is taken over as that or not at all.
 func (b *Breaker) newWindows(c Config, have *window) *window {
 	specs := windowSpecs(c)
-	own := &window{windowSpec: specs[0], total: &b.totals}
+	own := &window{windowSpec: specs[0]}
 	var others *window
 	switch {
 	case have == nil || !own.sameShape(have.windowSpec):
@@ -96,7 +99,7 @@ func (b *Breaker) newWindows(c Config, have *window) *window {
 		own.limit = have.limit // nobody looks at slow calls; if somebody does again, it may be by another limit
 		fallthrough
 	default:
-		own.counts, own.ring, own.mixed = have.counts, have.ring, have.mixed
+		own.counts, own.calls, own.mixed = have.counts, have.calls, have.mixed
 		others = have.next
 		if own.limit != have.limit && have.limit != 0 {
 			own.mixed = true
@@ -116,14 +119,13 @@ func (b *Breaker) newWindows(c Config, have *window) *window {
 // newWindow makes the window of a spec, which has been validated, or takes over
 // the one in have that serves it.
 func newWindow(spec windowSpec, have *window, total *slidingwindow.Totals) *window {
-	w := &window{windowSpec: spec, total: total}
+	w := &window{windowSpec: spec}
 	if old := have.find(spec); old != nil {
-		w.windowSpec, w.counts, w.ring = old.windowSpec, old.counts, old.ring
-		w.lastAt.Store(old.lastAt.Load())
+		w.windowSpec, w.counts, w.calls = old.windowSpec, old.counts, old.calls
 		return w
 	}
 	if spec.calls > 0 {
-		w.ring = sluice.Must(slidingwindow.NewRing(spec.calls))
+		w.calls = &callWindow{Ring: sluice.Must(slidingwindow.NewRing(spec.calls)), total: total}
 	} else {
 		w.counts = sluice.Must(slidingwindow.NewCountsInto(total, spec.span, spec.buckets))
 	}
@@ -140,12 +142,11 @@ func (w *window) find(spec windowSpec) *window {
 	return nil
 }
 
-// recordCall counts a call in a window of calls.
-func (w *window) recordCall(now int64, e slidingwindow.Event) {
+func (w *callWindow) record(now int64, e slidingwindow.Event) {
 	if now-w.lastAt.Load() > int64(time.Second) {
 		w.lastAt.Store(now)
 	}
-	w.ring.Record(e)
+	w.Record(e)
 	if w.total != nil {
 		w.total.Record(e)
 	}
@@ -155,7 +156,7 @@ func (w *window) sum(now int64) slidingwindow.Sums {
 	if w.counts != nil {
 		return w.counts.SumAt(now)
 	}
-	return w.ring.Sum()
+	return w.calls.Sum()
 }
 
 // held is what the totals do not have yet.

@@ -8,8 +8,8 @@ import (
 	"github.com/sluicego/sluice/internal/stripe"
 )
 
-// busyCalls is how many calls per millisecond make the next bucket a spread one:
-// below it, two cores hardly ever meet on a bucket's cache line.
+// busyCalls is how many calls per millisecond of its width make a bucket spread its
+// counts: with fewer, two cores hardly ever meet on its cache line.
 const busyCalls = 200
 
 // before and after stand in slots that hold no bucket: before in those of a new
@@ -26,9 +26,10 @@ var (
 type bucket struct {
 	start int64
 	own   cell
-	// spread takes all counts instead of own if the bucket before was busy. Set
-	// before the bucket is published.
-	spread *[stripe.Cells]cell
+	// spread takes the counts instead of own once the bucket, or the one before it, is
+	// busy. Set before the bucket is published or by the call that makes it busy, and
+	// never unset.
+	spread atomic.Pointer[[stripe.Cells]cell]
 	// closed is the sum of the buckets before this one while this one is the
 	// newest. Written by whoever sums and finds it missing or void.
 	closed atomic.Pointer[sealed]
@@ -60,19 +61,20 @@ type cell struct {
 func newBucket(start int64, newest *bucket, width int64) *bucket {
 	b := &bucket{start: start}
 	if newest.busy(width) {
-		b.spread = new([stripe.Cells]cell)
+		b.spread.Store(new([stripe.Cells]cell))
 	}
 	return b
 }
 
 // sums adds up the cells that count.
 func (b *bucket) sums() Sums {
-	if b.spread == nil {
-		return b.own.sums()
+	s := b.own.sums()
+	spread := b.spread.Load()
+	if spread == nil {
+		return s
 	}
-	var s Sums
-	for i := range b.spread {
-		t := &b.spread[i].tally
+	for i := range spread {
+		t := &spread[i].tally
 		s.Failures += t.failures.Load()
 		s.Slow += t.slow.Load()
 		s.GaveUp += t.gaveUp.Load()
@@ -83,7 +85,12 @@ func (b *bucket) sums() Sums {
 
 // busy reports whether the bucket saw more calls than one cache line serves well.
 func (b *bucket) busy(width int64) bool {
-	return b.sums().Total/busyCalls > width/int64(time.Millisecond)
+	return b.sums().Total >= busyAt(width)
+}
+
+// busyAt is how many calls make a bucket of that width busy.
+func busyAt(width int64) int64 {
+	return max(1, width/int64(time.Millisecond)) * busyCalls
 }
 
 // retire takes a bucket that has left the ring out of service. It must not be the
@@ -98,12 +105,11 @@ func (b *bucket) retire(into *Totals) {
 
 // fold adds to the totals what they do not have yet of this bucket.
 func (b *bucket) fold(into *Totals) {
-	if b.spread == nil {
-		b.own.fold(into)
-		return
-	}
-	for i := range b.spread {
-		b.spread[i].fold(into)
+	b.own.fold(into)
+	if spread := b.spread.Load(); spread != nil {
+		for i := range spread {
+			spread[i].fold(into)
+		}
 	}
 }
 

@@ -21,8 +21,8 @@ import (
 // read the clock (see Now) already.
 //
 // Record of a fast success is one atomic add: no lock, no allocation except one
-// bucket per bucket width. A bucket that follows a busy one spreads its counters
-// over several cache lines; an idle window stays under 400 bytes. Counts starts
+// bucket per bucket width. A busy bucket, and one that follows it, spreads its
+// counters over several cache lines; an idle window stays under 400 bytes. It starts
 // no goroutine, is safe for concurrent use and must not be copied. Make one with
 // NewCounts.
 type Counts struct {
@@ -33,6 +33,7 @@ type Counts struct {
 	// such a bucket raises it afterwards, which makes every older sealed sum void.
 	late  atomic.Uint64
 	width int64
+	busy  int64 // calls that make a bucket busy
 	total *Totals
 	ring  []atomic.Pointer[bucket] // slot (start/width) mod len; replaced by CAS, never cleared
 }
@@ -50,7 +51,8 @@ func NewCountsInto(total *Totals, span time.Duration, buckets int) (*Counts, err
 	if err := checkShape(span, buckets); err != nil {
 		return nil, err
 	}
-	c := &Counts{width: int64(span) / int64(buckets), total: total, ring: make([]atomic.Pointer[bucket], buckets)}
+	width := int64(span) / int64(buckets)
+	c := &Counts{width: width, busy: busyAt(width), total: total, ring: make([]atomic.Pointer[bucket], buckets)}
 	c.cur.Store(before)
 	for i := range c.ring {
 		c.ring[i].Store(before)
@@ -78,13 +80,14 @@ func (c *Counts) RecordAt(now int64, e Event) {
 		}
 	}
 	t := &b.own.tally
-	if b.spread != nil {
-		t = &b.spread[stripe.Index()].tally
+	if spread := b.spread.Load(); spread != nil {
+		t = &spread[stripe.Index()].tally
 	}
-	if e == 0 {
-		t.total.Add(1)
-	} else {
+	switch {
+	case e != 0:
 		t.add(e)
+	case t.total.Add(1) == c.busy:
+		b.spread.CompareAndSwap(nil, new([stripe.Cells]cell))
 	}
 	// The order matters: whoever sums after cur moved on has either seen the add
 	// above, or will see late change.
