@@ -18,8 +18,8 @@ type episode struct {
 	b          *Breaker
 	state      State
 	ramped     bool  // in Closed: it began with a ramp
-	tripped    *Rule // the rule that tripped last, nil if none: its open time applies until the breaker closes
 	level      int32 // how often the open period has been multiplied; in Closed, in the last Open
+	tripped    *Rule // the rule that tripped last, nil if none: its open time applies until the breaker closes
 	generation uint64
 	began      int64
 	since      int64      // began by the wall clock as it was then, in Unix nanoseconds
