@@ -23,6 +23,10 @@ soak: ## keep the gateway under load and faults for SOAK (10m), and see that it 
 bench: ## measure against other libraries and write bench/RESULTS.md
 	cd bench && GOWORK=off go run ./report
 
+.PHONY: conformance
+conformance: ## try other libraries by the same checks and write docs/conformance.md
+	cd bench && GOWORK=off go run ./conformance
+
 .PHONY: help
 help: ## list the targets
 	@sed -nE 's/^([a-z]+): ## (.*)/\1\t\2/p' Makefile

@@ -79,7 +79,7 @@ func (k *book) check(t *testing.T, b *Breaker, now int64) {
 func TestConservation(t *testing.T) {
 	for name, opts := range map[string][]Option{
 		"time window":  {WithErrorCount(20), WithErrorRatio(0.6, MinRequests(50)), WithWindow(time.Second, 4)},
-		"count window": {WithErrorRatio(0.6), WithCountWindow(64), WithMinRequests(64)},
+		"count window": {WithErrorRatio(0.5), WithCountWindow(64), WithMinRequests(32)},
 		"in flight":    {WithErrorCount(20), WithSlowCallRatio(time.Millisecond, 0.9), WithInFlightSlow()},
 		"stages":       {WithConsecutiveFailures(4), WithProbes(1, 2, 4), WithProbeTolerance(0.3), WithProbeLease(time.Second)},
 		"recovery":     {WithErrorCount(10), WithRecovery(Step{0.5, 300 * time.Millisecond})},
