@@ -92,19 +92,23 @@ func (b *Breaker) newWindows(c Config, have *window) *window {
 	specs := windowSpecs(c)
 	own := &window{windowSpec: specs[0]}
 	var others *window
-	switch {
-	case have == nil || !own.sameShape(have.windowSpec):
-		own = newWindow(specs[0], nil, &b.totals)
-	case own.limit == 0:
-		own.limit = have.limit // nobody looks at slow calls; if somebody does again, it may be by another limit
-		fallthrough
-	default:
-		own.counts, own.calls, own.mixed = have.counts, have.calls, have.mixed
+	if have != nil {
 		others = have.next
-		if own.limit != have.limit && have.limit != 0 {
+	}
+	if have == nil || !own.sameShape(have.windowSpec) {
+		own = newWindow(specs[0], nil, &b.totals)
+	} else {
+		own.counts, own.calls, own.mixed = have.counts, have.calls, have.mixed
+		switch have.limit {
+		case 0, own.limit:
+		default:
+			// What was slow by the old limit must not trip by the new one, and what has
+			// failed must not be forgotten: slow rules get a window of their own.
 			own.mixed = true
 		}
-		if own.mixed && specs[0].limit != 0 {
+		if own.limit == 0 {
+			own.limit = have.limit // nobody looks at slow calls now
+		} else if own.mixed {
 			specs = append(specs[:1:1], specs...)
 		}
 	}

@@ -51,6 +51,19 @@
 // Ignored calls leave no trace and give a probe's place back. But a caller who
 // gives up after more than the slow limit is evidence for a slow-call rule.
 //
+// # In front of handlers
+//
+// Middleware, and the Gate that it is made of, do the same for a server: a request
+// passes, from outside to inside, exemptions, the drain, the bound of requests in
+// flight, the breaker of its route, and a deadline. What a handler's status means is
+// as above; a panic is a failure and goes on; a client that has left is ignored.
+// Fail and Ignore let the handler say otherwise. A refusal is a 503 with a
+// Retry-After and nothing of the inside; Refuse writes the same for refusals that a
+// handler meets further in.
+//
+// Breakers are keyed by route: ByPattern where a mux has been passed already, ByRoute
+// around one. A request without a route is never refused by a breaker.
+//
 // # Contexts and bodies
 //
 // A time limit needs a context of its own for each call. It is not cancelled when

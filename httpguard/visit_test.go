@@ -363,7 +363,7 @@ func TestS12_Deadline(t *testing.T) {
 		}, 200, "begun", outcomes{success: 1}},
 		"written after": {func(w http.ResponseWriter, r *http.Request) {
 			_ = wait(r)
-			http.Error(w, "own words", 504)
+			http.Error(w, "own words", http.StatusGatewayTimeout)
 		}, 504, "own words\n", outcomes{failure: 1}},
 		"finished after": {func(w http.ResponseWriter, r *http.Request) {
 			_ = wait(r)
