@@ -146,10 +146,7 @@ func discard(resp *http.Response) {
 	if !held || resp.ProtoMajor > 1 || resp.ContentLength > drainBytes {
 		return
 	}
-	timer := time.AfterFunc(drainFor, func() {
-		body.release(nil)
-		body.ReadCloser.Close() // for a body that does not heed its context
-	})
+	timer := time.AfterFunc(drainFor, func() { body.release(nil) })
 	defer timer.Stop()
 	io.CopyN(io.Discard, body.ReadCloser, drainBytes) // how it ends makes no difference
 }

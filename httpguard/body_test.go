@@ -400,24 +400,3 @@ func TestC07_ResponsesWithoutABodyKeepTheirConnection(t *testing.T) {
 		assert.Equal(t, 1, connections)
 	})
 }
-
-// A body that heeds neither its context nor anything else but Close must not keep the
-// caller of a fallback waiting.
-func TestFallback_EndsABodyThatIgnoresItsContext(t *testing.T) {
-	stalled, w := io.Pipe()
-	defer w.Close()
-	base := baseFunc(func(r *http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: http.StatusInternalServerError, ProtoMajor: 1, ContentLength: -1, Header: http.Header{}, Body: stalled, Request: r}, nil
-	})
-	transport, err := NewTransport(base, WithFallback(func(r *http.Request, _ error) (*http.Response, error) {
-		return Respond(r, http.StatusOK, nil, nil), nil
-	}, OnFailure))
-	require.NoError(t, err)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://upstream/", nil)
-	require.NoError(t, err)
-	resp, err := transport.RoundTrip(r)
-	require.NoError(t, err)
-	assert.Equal(t, http.StatusOK, resp.StatusCode)
-	_, err = w.Write([]byte("late"))
-	assert.ErrorIs(t, err, io.ErrClosedPipe)
-}
