@@ -22,7 +22,8 @@ type serverSettings struct {
 
 // WithMaxInFlight sets how many requests may be inside at the same time, in all
 // handlers of the Gate together. One more is refused at once; nothing waits. A
-// request is inside until its handler returns, or has taken over the connection.
+// request is inside until its handler returns. One that asks for another protocol,
+// such as a websocket, is only until the handler has taken over the connection.
 //
 // Default: no bound.
 func WithMaxInFlight(n int) Option {
