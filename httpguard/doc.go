@@ -56,10 +56,17 @@
 // Middleware, and the Gate that it is made of, do the same for a server: a request
 // passes, from outside to inside, exemptions, the drain, the bound of requests in
 // flight, the breaker of its route, and a deadline. What a handler's status means is
-// as above; a panic is a failure and goes on; a client that has left is ignored.
-// Fail and Ignore let the handler say otherwise. A refusal is a 503 with a
+// as above, except that a 429 is ignored: it is about one client and not about the
+// route. A panic is a failure and goes on; where the client has left, what is no
+// success is ignored. Fail and Ignore let the handler say otherwise. A refusal is a 503 with a
 // Retry-After and nothing of the inside; Refuse writes the same for refusals that a
 // handler meets further in.
+//
+// The verdict falls when the handler returns. It falls earlier when the handler takes
+// over the connection, and at the first Flush of a stream of events or of a half-open
+// probe. Where a response was flushed, a success took as long as it took until then. A
+// large download that is not flushed takes as long as its client makes it take, which a
+// slow-call rule will see.
 //
 // Breakers are keyed by route: ByPattern where a mux has been passed already, ByRoute
 // around one. A request without a route is never refused by a breaker.

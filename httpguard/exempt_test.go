@@ -50,7 +50,7 @@ func TestS18_ExemptPatterns(t *testing.T) {
 
 // A server that is busy and answers no health check is killed for being busy:
 // https://github.com/dragonflyoss/dragonfly/issues/5015, https://github.com/grafana/mimir/issues/5650
-func TestS18_Row23_HealthChecksPassAFullHouse(t *testing.T) {
+func TestDragonfly5015_HealthChecksPassAFullHouse(t *testing.T) {
 	g := newGate(t, WithMaxInFlight(1), WithBreaker(openBreaker(t, time.Minute)), WithExempt("/healthz"))
 	require.True(t, g.slots.take())
 	overBoth(t, g.Wrap(writing(200)).ServeHTTP, func(t *testing.T, srv *httptest.Server, base *http.Transport) {

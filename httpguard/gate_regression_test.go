@@ -20,7 +20,7 @@ import (
 // clients that ask for what is not there. https://github.com/sony/gobreaker/pull/121,
 // https://github.com/apache/dubbo-go-pixiu/issues/869,
 // https://github.com/dapr/components-contrib/issues/1026
-func TestRow14_FailingStatusesOpenAndNotFoundsDoNot(t *testing.T) {
+func TestGobreaker121_StatusesOfHandlersReachTheBreaker(t *testing.T) {
 	group := newGroup(t)
 	g := newGate(t, WithBreakers(group, ByPattern))
 	mux := http.NewServeMux()
@@ -54,7 +54,7 @@ func TestRow14_FailingStatusesOpenAndNotFoundsDoNot(t *testing.T) {
 }
 
 // An open breaker must be seen, with its name: https://github.com/traefik/traefik/issues/3590
-func TestRow25_AnOpenBreakerIsSeenByItsName(t *testing.T) {
+func TestTraefik3590_AnOpenBreakerIsSeenByItsName(t *testing.T) {
 	var lines strings.Builder
 	logger := slog.New(slog.NewTextHandler(&lines, nil))
 	group, err := breaker.NewGroup("front", breaker.WithConsecutiveFailures(1), breaker.WithLogger(logger))
@@ -84,7 +84,7 @@ func TestRow25_AnOpenBreakerIsSeenByItsName(t *testing.T) {
 
 // Half of two requests is no ratio, and a few of a thousand are no outage:
 // https://github.com/traefik/traefik/pull/13459, https://github.com/traefik/traefik/issues/10963
-func TestRow26_FewFailuresOpenNothing(t *testing.T) {
+func TestTraefik13459_FewFailuresOpenNoRoute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBreaker(t)
 		h := newGate(t, WithBreaker(b)).Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -113,7 +113,7 @@ func TestRow26_FewFailuresOpenNothing(t *testing.T) {
 }
 
 // A new threshold is no new breaker: https://github.com/temporalio/temporal/pull/5867
-func TestRow32_UpdateKeepsAnOpenBreakerOpen(t *testing.T) {
+func TestTemporal5867_UpdateKeepsAnOpenRouteOpen(t *testing.T) {
 	group := newGroup(t, breaker.WithConsecutiveFailures(1))
 	mux := http.NewServeMux()
 	mux.Handle("/", newGate(t, WithBreakers(group, ByPattern)).Wrap(writing(500)))

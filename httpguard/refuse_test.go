@@ -224,7 +224,7 @@ func TestGate_LogsRefusalsAtDebug(t *testing.T) {
 // Breakers inside breakers: what the inner one refuses is no failure for the outer one,
 // and nobody asks it again. https://github.com/resilience4j/resilience4j/issues/1657,
 // .../issues/515, .../issues/920
-func TestRow37_InnerRefusalsFeedNoOuterBreaker(t *testing.T) {
+func TestResilience4j1657_InnerRefusalsFeedNoOuterBreaker(t *testing.T) {
 	open := openBreaker(t, time.Minute)
 	upstream, err := url.Parse("http://upstream.test")
 	require.NoError(t, err)
@@ -257,7 +257,7 @@ func TestRow37_InnerRefusalsFeedNoOuterBreaker(t *testing.T) {
 }
 
 // The other errors of a proxy do count.
-func TestRow37_FailuresBehindAProxyDoCount(t *testing.T) {
+func TestResilience4j1657_FailuresBehindAProxyDoCount(t *testing.T) {
 	upstream, err := url.Parse("http://upstream.test")
 	require.NoError(t, err)
 	for name, base := range map[string]baseFunc{

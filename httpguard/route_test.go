@@ -195,7 +195,7 @@ func TestK2_OverBothProtocols(t *testing.T) {
 
 // Names that clients make up are neither keys nor labels: a flood of them costs memory,
 // and series, for ever. CVE-2023-45142, https://github.com/golang/vulndb/issues/2113
-func TestRow20_MadeUpNamesMakeNoKeys(t *testing.T) {
+func TestVulndb2113_MadeUpNamesMakeNoKeys(t *testing.T) {
 	requests := 100_000
 	if testing.Short() {
 		requests = 10_000

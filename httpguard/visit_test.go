@@ -98,7 +98,7 @@ func TestS8_PatternIsVisibleOutside(t *testing.T) {
 // A handler that does not return is a failure, unless its client has left; the end goes
 // on to the server unchanged. Middleware that does its accounts after the handler, and
 // not in a defer, has none then: https://github.com/grafana/grafana/issues/131859
-func TestS9_Row17_PanicAndGoexit(t *testing.T) {
+func TestGrafana131859_PanicAndGoexitGiveBackWhatTheyTook(t *testing.T) {
 	broken := errors.New("a very own value")
 	for name, c := range map[string]struct {
 		end  func()
@@ -164,7 +164,7 @@ func TestS9_PanickingProbeDoesNotWedge(t *testing.T) {
 // Clients that leave are no failures of the route, at whatever moment, and nobody is
 // answered: https://github.com/traefik/traefik/issues/13879, .../issues/2932,
 // https://github.com/golang/go/issues/20071, https://github.com/vulcand/oxy/issues/112
-func TestS10_Row12_ClientsThatLeave(t *testing.T) {
+func TestTraefik13879_ClientsThatLeave(t *testing.T) {
 	arrived, wrote := make(chan struct{}), make(chan int, 1)
 	handlers := http.NewServeMux()
 	handlers.HandleFunc("/before-headers", func(w http.ResponseWriter, r *http.Request) {
@@ -227,7 +227,7 @@ func TestS10_Row12_ClientsThatLeave(t *testing.T) {
 }
 
 // One that has left before its turn costs nothing, and its answer is a status for logs.
-func TestS10_Row12_ClientThatLeftInTheQueue(t *testing.T) {
+func TestTraefik13879_ClientThatLeftInTheQueue(t *testing.T) {
 	b := neverTrips(t)
 	g := newGate(t, WithBreaker(b), WithMaxInFlight(1))
 	w := serve(g.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("called") })), incoming(gone(t)))
@@ -422,7 +422,7 @@ func TestS12_DeadlineOfOneThatHasLeft(t *testing.T) {
 // go-zero's timeout handler broke Flush and streams three times over:
 // https://github.com/zeromicro/go-zero/issues/3178, .../issues/3467, .../issues/3347,
 // https://github.com/golang/go/issues/74021
-func TestS12_Row15_StreamsBesideADeadline(t *testing.T) {
+func TestGoZero3178_StreamsBesideADeadline(t *testing.T) {
 	mux := http.NewServeMux()
 	stream := func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -467,7 +467,7 @@ func TestS12_Row15_StreamsBesideADeadline(t *testing.T) {
 // A goroutine that the handler has left behind flushes: no worse than without us. It is
 // a fault of the handler, which the server need not forgive, but nothing of the Gate
 // may panic or race.
-func TestRow15_LateFlushDoesNotPanic(t *testing.T) {
+func TestGoZero3467_LateFlushDoesNotPanic(t *testing.T) {
 	base := httptest.NewRecorder()
 	late := make(chan struct{})
 	done := make(chan struct{})

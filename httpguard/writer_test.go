@@ -120,7 +120,7 @@ func TestS3_WriterClaimsNothingThatTheOneBelowLacks(t *testing.T) {
 
 // Some writers offer what they can do through Unwrap only, and some handlers ask by
 // assertion only: https://github.com/corazawaf/coraza-caddy/pull/326
-func TestRow11_HijackWorksByAssertionAndByUnwrap(t *testing.T) {
+func TestCoraza326_HijackWorksByAssertionAndByUnwrap(t *testing.T) {
 	takeOver := map[string]func(w http.ResponseWriter) (net.Conn, *bufio.ReadWriter, error){
 		"/assertion": func(w http.ResponseWriter) (net.Conn, *bufio.ReadWriter, error) {
 			return w.(http.Hijacker).Hijack()
@@ -361,7 +361,7 @@ func TestS6_ServesFiles(t *testing.T) {
 // http.MaxBytesReader closes the connection of a client that sends too much, if it is
 // given the server's own writer. It does not find it in another one.
 // https://github.com/golang/go/issues/73754
-func TestS7_Row19_BodyLimitClosesTheConnectionWithAndWithoutTheGate(t *testing.T) {
+func TestGolang73754_BodyLimitClosesTheConnectionWithAndWithoutTheGate(t *testing.T) {
 	limited := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, 1000)
 		_, err := io.ReadAll(r.Body)
