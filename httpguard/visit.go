@@ -197,7 +197,8 @@ func (g *Gate) outcome(r *http.Request, status int) sluice.Outcome {
 
 // countLeft counts a request that was no success because its client has left.
 func (g *Gate) countLeft(r *http.Request, verdict error) {
-	if !errors.Is(r.Context().Err(), context.Canceled) || verdict != nil && verdict == g.overdue {
+	late := g.late != nil && errors.Is(verdict, g.late) // it was the deadline
+	if late || !errors.Is(r.Context().Err(), context.Canceled) {
 		return
 	}
 	g.left.Add(1)

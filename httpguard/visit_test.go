@@ -388,15 +388,21 @@ func TestS12_Deadline(t *testing.T) {
 	}
 }
 
+// Whoever was first decides: the deadline, or the client.
 func TestS12_DeadlineOfOneThatHasLeft(t *testing.T) {
+	answers := func(w http.ResponseWriter) { w.WriteHeader(500) }
 	for name, c := range map[string]struct {
 		leaves time.Duration
+		end    func(http.ResponseWriter)
 		want   outcomes
 		code   int
 		left   uint64
 	}{
-		"before": {500 * time.Millisecond, outcomes{ignored: 1}, 200, 1}, // nothing is written
-		"after":  {1500 * time.Millisecond, outcomes{failure: 1}, 499, 0},
+		"before, an error":   {500 * time.Millisecond, func(w http.ResponseWriter) { Fail(w, context.Canceled) }, outcomes{ignored: 1}, 200, 1},
+		"before, an answer":  {500 * time.Millisecond, answers, outcomes{ignored: 1}, 500, 1},
+		"after, nothing":     {1500 * time.Millisecond, func(http.ResponseWriter) {}, outcomes{failure: 1}, 499, 0},
+		"after, an answer":   {1500 * time.Millisecond, answers, outcomes{failure: 1}, 500, 0},
+		"not at all, answer": {time.Hour, answers, outcomes{failure: 1}, 500, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -407,11 +413,10 @@ func TestS12_DeadlineOfOneThatHasLeft(t *testing.T) {
 				w := serve(g.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					<-r.Context().Done()
 					time.Sleep(time.Second)
-					if c.leaves < time.Second {
-						Fail(w, r.Context().Err())
-					}
+					c.end(w)
 				})), incoming(ctx))
 				assert.Equal(t, c.want, outcomesOf(b))
+				assert.Equal(t, c.left, g.Snapshot().Left)
 				assert.Equal(t, c.code, w.Code)
 				assert.Empty(t, w.Body.String())
 			})
