@@ -16,6 +16,7 @@ func connectionsReused(t *trial, wrap func(http.RoundTripper) http.RoundTripper)
 	s := t.serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(w, r.Body)
 	}))
+	t.warm(s)
 	rt := wrap(s.base)
 	for i := range 20 {
 		if i%2 == 0 {
@@ -24,12 +25,13 @@ func connectionsReused(t *trial, wrap func(http.RoundTripper) http.RoundTripper)
 			t.read(t.send(rt, t.request(http.MethodPost, s.url, strings.NewReader(strings.Repeat("x", 1000)))))
 		}
 	}
-	t.oneConnection(s, "20 calls, one after the other,")
+	t.noConnection(s, "20 calls, one after the other,")
 }
 
-func (t *trial) oneConnection(s *site, what string) {
-	if n := s.dialled.Load(); n != 1 {
-		t.errorf("%s took %d connections", what, n)
+// noConnection is for calls to a server that is warm.
+func (t *trial) noConnection(s *site, what string) {
+	if n := s.dialled.Load(); n != 0 {
+		t.errorf("%s took %d connections more", what, n)
 	}
 }
 
@@ -45,6 +47,7 @@ func emptyAnswersKeepConnection(t *trial, wrap func(http.RoundTripper) http.Roun
 			w.Header().Set("Content-Length", "7")
 		}
 	}))
+	t.warm(s)
 	rt := wrap(s.base)
 	for range 5 {
 		for _, c := range []struct {
@@ -60,7 +63,7 @@ func emptyAnswersKeepConnection(t *trial, wrap func(http.RoundTripper) http.Roun
 			}
 		}
 	}
-	t.oneConnection(s, "15 answers without a body")
+	t.noConnection(s, "15 answers without a body")
 }
 
 func abandonedResponsesClosed(t *trial, wrap func(http.RoundTripper) http.RoundTripper) {
@@ -80,8 +83,11 @@ func abandonedResponsesClosed(t *trial, wrap func(http.RoundTripper) http.RoundT
 
 func closeIdleConnectionsArrives(t *trial, wrap func(http.RoundTripper) http.RoundTripper) {
 	s := t.serve(http.NotFoundHandler())
+	t.warm(s)
 	client := &http.Client{Transport: wrap(s.base)}
-	for range 2 {
+	// More than two calls, because an HTTP/2 connection may seem busy, and so be left
+	// open, until some time after the end of a body.
+	for range 20 {
 		resp, err := client.Do(t.request(http.MethodGet, s.url, nil))
 		if err != nil {
 			t.fatalf("the call fails: %v", err)
@@ -89,18 +95,19 @@ func closeIdleConnectionsArrives(t *trial, wrap func(http.RoundTripper) http.Rou
 		t.read(resp)
 		client.CloseIdleConnections()
 	}
-	if n := s.dialled.Load(); n != 2 {
-		t.errorf("with idle connections closed between them, 2 calls took %d connections", n)
+	if s.dialled.Load() == 0 {
+		t.errorf("with idle connections closed between them, 20 calls took one connection")
 	}
 }
 
 func idleConnectionsLeftAlone(t *trial, wrap func(http.RoundTripper) http.RoundTripper) {
 	s := t.serve(http.NotFoundHandler())
+	t.warm(s)
 	rt := wrap(s.base)
 	t.read(t.send(rt, t.request(http.MethodGet, s.url, nil)))
 	t.mustFail(rt, t.request(http.MethodGet, "http://"+t.nowhere(), nil))
 	t.read(t.send(rt, t.request(http.MethodGet, s.url, nil)))
-	t.oneConnection(s, "2 calls, with one between them to another server that failed")
+	t.noConnection(s, "2 calls, with one between them to another server that failed,")
 }
 
 // upgraded is a client's connection that was upgraded through a reverse proxy with

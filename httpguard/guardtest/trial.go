@@ -14,6 +14,7 @@ import (
 type trial struct {
 	ctx      context.Context // done when the check has taken too long, or is over
 	over     context.CancelFunc
+	limit    context.Context // done when the check has taken too long
 	protocol string
 
 	mu           sync.Mutex
@@ -24,17 +25,23 @@ type trial struct {
 }
 
 func newTrial(ctx context.Context, protocol string) *trial {
-	ctx, over := context.WithCancel(ctx)
-	return &trial{ctx: ctx, over: over, protocol: protocol}
+	t := &trial{limit: ctx, protocol: protocol}
+	t.ctx, t.over = context.WithCancel(ctx)
+	return t
 }
 
 // errorf notes that the rule is broken. Any goroutine may call it.
 func (t *trial) errorf(format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.ended {
-		t.seen = append(t.seen, fmt.Sprintf(format, args...))
+	if t.ended {
+		return
 	}
+	if len(t.seen) == 0 && t.limit.Err() != nil {
+		// What it ran into first is chance: everything ends with the context.
+		t.seen = append(t.seen, "hangs: it took until its context was done")
+	}
+	t.seen = append(t.seen, fmt.Sprintf(format, args...))
 }
 
 // fatalf is errorf and ends the check. Only the check's own goroutine may call it.
