@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,7 +65,7 @@ func TestReadme_ProgramIsAnExample(t *testing.T) {
 	require.Lenf(t, examples, 1, "the one example_readme_test.go is where the README's program comes from")
 
 	programs := fenced(read(t, "README.md"), "go")
-	require.Len(t, programs, 1)
+	require.NotEmpty(t, programs)
 	shown, err := format.Source([]byte(programs[0]))
 	require.NoError(t, err)
 
@@ -110,6 +111,38 @@ func program(t *testing.T, example string) (text string, lines int) {
 	formatted, err := format.Source(b.Bytes())
 	require.NoError(t, err)
 	return strings.TrimRight(string(formatted), "\n") + "\n", strings.Count(body, "\n")
+}
+
+// What else the README shows of Go are lines of the programs under examples, which are
+// compiled and run.
+func TestReadme_SnippetsAreLinesOfExamples(t *testing.T) {
+	var programs []string
+	for _, s := range sources(t) {
+		if strings.HasPrefix(s.path, "examples/") {
+			programs = append(programs, unindented(read(t, s.path)))
+		}
+	}
+	for _, snippet := range fenced(read(t, "README.md"), "go")[1:] {
+		assert.Truef(t, slices.ContainsFunc(programs, func(program string) bool {
+			return strings.Contains(program, unindented(snippet))
+		}), "in no program under examples:\n%s", snippet)
+	}
+}
+
+// unindented is text without what gofmt changes when code moves to another depth.
+func unindented(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(strings.TrimSpace(line) + "\n")
+	}
+	return b.String()
+}
+
+// The configuration that the README shows is the one that its command starts with.
+func TestReadme_ShowsTheGatewaysConfiguration(t *testing.T) {
+	shown := fenced(read(t, "README.md"), "json")
+	require.Len(t, shown, 1)
+	assert.Equal(t, read(t, "examples/gateway/gateway.json"), shown[0])
 }
 
 // A Go block anywhere else would be compiled by nobody.
