@@ -80,7 +80,7 @@ func runStage[T any](ctx context.Context, s stage.Stage, call func(context.Conte
 		}
 	}()
 	inner := ctx
-	if t.Probe {
+	if t.Probe() {
 		inner = stage.WithProbe(ctx)
 	}
 	v, err = call(inner)
@@ -117,7 +117,7 @@ func runStages[T any](ctx context.Context, stages []stage.Stage, call func(conte
 		tickets[taken] = t
 		taken++
 		now = max(now, t.At)
-		if t.Probe {
+		if t.Probe() {
 			inner = stage.WithProbe(inner)
 		}
 	}

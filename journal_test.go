@@ -121,7 +121,11 @@ func (s *toll) Admit(ctx context.Context, now int64) (stage.Ticket, error) {
 	if s.waits > 0 {
 		time.Sleep(s.waits)
 	}
-	return stage.Ticket{Ref: &ticketOf{toll: s}, At: clock.After(now, s.waits), Probe: s.probe}, nil
+	t := stage.Ticket{Ref: &ticketOf{toll: s}, At: clock.After(now, s.waits)}
+	if s.probe {
+		t.Mark = stage.ProbeMark
+	}
+	return t, nil
 }
 
 func (s *toll) Settle(t stage.Ticket, ctx context.Context, now int64, err error, completed bool) {

@@ -177,7 +177,11 @@ func (b *Breaker) Admit(ctx context.Context, now int64) (stage.Ticket, error) {
 	if s == nil {
 		return stage.Ticket{At: now}, err
 	}
-	return stage.Ticket{Ref: s, At: now, Probe: s.probe != nil}, nil
+	t := stage.Ticket{Ref: s, At: now}
+	if s.probe != nil {
+		t.Mark = stage.ProbeMark
+	}
+	return t, nil
 }
 
 // Settle is the second step after Admit.

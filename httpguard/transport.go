@@ -138,7 +138,7 @@ func (t *Transport) guarded(req *http.Request) (resp *http.Response, verdict, er
 		}
 	}
 	at = calling
-	sent, resp, body, err := t.send(ctx, req, ticket.Probe, b != nil)
+	sent, resp, body, err := t.send(ctx, req, ticket.Probe(), b != nil)
 	verdict = t.verdict(req, sent, resp, err)
 	if body != nil && verdict == nil && t.waits(b, ticket, resp) && body.await(b, ticket) {
 		at = returning
@@ -172,7 +172,7 @@ func (t *Transport) breakerFor(req *http.Request) *breaker.Breaker {
 // waits reports whether the breaker is told only when the body has ended. A probe
 // never waits: a long download would keep the breaker half-open.
 func (t *Transport) waits(b *breaker.Breaker, ticket stage.Ticket, resp *http.Response) bool {
-	return t.settings.finishAt == Body && b != nil && !ticket.Probe && !t.settings.streaming(resp)
+	return t.settings.finishAt == Body && b != nil && !ticket.Probe() && !t.settings.streaming(resp)
 }
 
 // settle tells the breaker, if there is one, how the call ended.

@@ -41,7 +41,7 @@ func (v *visit) run(outer, w http.ResponseWriter, next http.Handler) {
 	returned := false
 	defer v.leave()
 	defer func() { v.end(returned) }()
-	if v.gate.late == nil && !v.ticket.Probe {
+	if v.gate.late == nil && !v.ticket.Probe() {
 		next.ServeHTTP(w, r)
 		returned = true
 		return
@@ -56,7 +56,7 @@ func (v *visit) run(outer, w http.ResponseWriter, next http.Handler) {
 func (v *visit) runCopy(w http.ResponseWriter, next http.Handler) bool {
 	r := v.request
 	ctx := r.Context()
-	if v.ticket.Probe {
+	if v.ticket.Probe() {
 		ctx = stage.WithProbe(ctx)
 	}
 	if late := v.gate.late; late != nil {
@@ -91,7 +91,7 @@ func (v *visit) begin(header http.Header) {
 		return
 	}
 	now := clock.Now()
-	if v.flushed.CompareAndSwap(0, now) && (v.ticket.Probe || isEventStream(header)) {
+	if v.flushed.CompareAndSwap(0, now) && (v.ticket.Probe() || isEventStream(header)) {
 		v.settle(now, true)
 	}
 }

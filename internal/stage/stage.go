@@ -4,7 +4,10 @@
 // types keep the interface ours: a foreign Guard is run through its Do.
 package stage
 
-import "context"
+import (
+	"context"
+	"math"
+)
 
 // A Stage admits a call and is told how it ended.
 //
@@ -22,10 +25,16 @@ type Stage interface {
 // A Ticket is what one Stage gave for one call. Its size is bounded by what the
 // compiler keeps in registers: four words.
 type Ticket struct {
-	Ref   any   // what the Stage must find again: a pointer of its own, so that it costs nothing to box
-	At    int64 // when the call was admitted: later than Admit's now if the Stage waited, so waiting is never slow
-	Probe bool  // the call decides whether a half-open breaker closes
+	Ref  any   // what the Stage must find again: a pointer of its own, so that it costs nothing to box
+	At   int64 // when the call was admitted: later than Admit's now if the Stage waited, so waiting is never slow
+	Mark int64 // a number that the Stage must find again, or ProbeMark
 }
+
+// ProbeMark is the Mark of a call that decides whether a half-open breaker closes.
+const ProbeMark int64 = math.MinInt64
+
+// Probe reports whether the ticket bears ProbeMark.
+func (t Ticket) Probe() bool { return t.Mark == ProbeMark }
 
 type (
 	probeKey  struct{}

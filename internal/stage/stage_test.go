@@ -43,7 +43,7 @@ func TestTicket_HoldsAPointerWithoutAllocating(t *testing.T) {
 	owner := new(int)
 	sum := int64(0)
 	assert.Zero(t, testing.AllocsPerRun(1000, func() {
-		ticket := Ticket{Ref: owner, At: 1}
+		ticket := Ticket{Ref: owner, At: 1, Mark: 1}
 		if ticket.Ref.(*int) == owner {
 			sum += ticket.At
 		}
