@@ -131,22 +131,3 @@ func (b *heldBody) finish(was uint32, err error) {
 	completed = true
 	settle(br, ticket, ctx, err, true)
 }
-
-const (
-	drainBytes = 64 << 10
-	drainFor   = 50 * time.Millisecond
-)
-
-// discard ends a response that nobody will see. What little is left of its body is
-// read if that comes quickly, so that the connection can be used again; HTTP/2
-// needs no such help.
-func discard(resp *http.Response) {
-	defer resp.Body.Close()
-	body, held := resp.Body.(*heldBody)
-	if !held || resp.ProtoMajor > 1 || resp.ContentLength > drainBytes {
-		return
-	}
-	timer := time.AfterFunc(drainFor, func() { body.release(nil) })
-	defer timer.Stop()
-	io.CopyN(io.Discard, body.ReadCloser, drainBytes) // how it ends makes no difference
-}

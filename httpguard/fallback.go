@@ -98,9 +98,10 @@ type fallback struct {
 	name   string
 	logger *slog.Logger // nil: silent
 
-	limit   int64
-	running atomic.Int64
-	counts  [len(allCauses) + 1]fallbackCounts // by Cause
+	limit    int64                              // of each of the two
+	running  atomic.Int64                       // fallbacks
+	draining atomic.Int64                       // responses that a fallback has replaced
+	counts   [len(allCauses) + 1]fallbackCounts // by Cause
 }
 
 // fallbackCounts is how fallbacks for one cause ended, written when they end.
@@ -140,7 +141,7 @@ func (f *fallback) instead(req *http.Request, resp *http.Response, verdict, err 
 	case declined == nil:
 		counts.served.Add(1)
 		if resp != nil {
-			discard(resp)
+			f.discard(resp)
 		}
 		return answer, nil
 	case resp != nil:

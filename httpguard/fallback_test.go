@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"net/http/httptrace"
 	"strings"
 	"testing"
@@ -258,10 +257,10 @@ func TestC20_RespondSurvivesTheWire(t *testing.T) {
 // connection for each host the next call waits for ever.
 // https://github.com/gojek/heimdall/issues/45
 func TestC05_ReplacedResponsesAreDrainedAndClosed(t *testing.T) {
-	overBoth(t, func(w http.ResponseWriter, _ *http.Request) {
+	overBothInABubble(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(503)
 		_, _ = io.WriteString(w, strings.Repeat("x", 10<<10))
-	}, func(t *testing.T, srv *httptest.Server, base *http.Transport) {
+	}, func(t *testing.T, base *http.Transport) {
 		base.MaxConnsPerHost = 1
 		tr := newTransport(t, base, WithFallback(func(req *http.Request, _ error) (*http.Response, error) {
 			return Respond(req, 200, nil, nil), nil
@@ -273,82 +272,14 @@ func TestC05_ReplacedResponsesAreDrainedAndClosed(t *testing.T) {
 			}
 		}})
 		for range 10 {
-			resp, err := tr.RoundTrip(getFrom(t, ctx, srv.URL))
+			resp, err := tr.RoundTrip(get(ctx))
 			require.NoError(t, err)
 			assert.Equal(t, 200, resp.StatusCode)
 		}
 		assert.Equal(t, 1, connections, "the one connection served all")
+		synctest.Wait()
 	})
 }
-
-// Draining is bounded: an endless body and one that never comes hold nobody up.
-func TestC05_DrainingIsBounded(t *testing.T) {
-	serve := WithFallback(func(req *http.Request, _ error) (*http.Response, error) {
-		return Respond(req, 200, nil, nil), nil
-	}, OnFailure)
-	for name, length := range map[string]int64{"too long": drainBytes + 1, "unknown": -1, "promised": drainBytes} {
-		var sent context.Context
-		body := &countingBody{}
-		base := baseFunc(func(req *http.Request) (*http.Response, error) {
-			sent = req.Context()
-			resp := response(req, 503, "")
-			resp.Body, resp.ContentLength = body, length
-			return resp, nil
-		})
-		_, err := newTransport(t, base, serve).RoundTrip(get(t.Context()))
-		require.NoError(t, err)
-		assert.LessOrEqual(t, body.read, int64(drainBytes), name)
-		assert.Equal(t, length <= drainBytes, body.read > 0, name)
-		assert.Equal(t, 1, body.closed, name)
-		assert.ErrorIs(t, sent.Err(), context.Canceled, name)
-	}
-
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		var given *stalledBody
-		base := baseFunc(func(req *http.Request) (*http.Response, error) {
-			given = &stalledBody{ctx: req.Context()}
-			resp := response(req, 503, "")
-			resp.Body, resp.ContentLength = given, -1
-			return resp, nil
-		})
-		_, err := newTransport(t, base, serve).RoundTrip(get(t.Context()))
-		require.NoError(t, err)
-		assert.Equal(t, drainFor, time.Since(start))
-		assert.True(t, given.closed)
-	})
-
-	stop := make(chan struct{})
-	defer close(stop)
-	overBoth(t, func(w http.ResponseWriter, r *http.Request) {
-		w.WriteHeader(503)
-		_, _ = io.WriteString(w, "and then")
-		_ = http.NewResponseController(w).Flush()
-		select {
-		case <-r.Context().Done():
-		case <-stop:
-		}
-	}, func(t *testing.T, srv *httptest.Server, base *http.Transport) {
-		_, err := newTransport(t, base, serve).RoundTrip(getFrom(t, t.Context(), srv.URL))
-		require.NoError(t, err)
-	})
-}
-
-type countingBody struct {
-	read   int64
-	closed int
-}
-
-func (b *countingBody) Read(p []byte) (int, error) { b.read += int64(len(p)); return len(p), nil }
-func (b *countingBody) Close() error               { b.closed++; return nil }
-
-type stalledBody struct {
-	ctx    context.Context
-	closed bool
-}
-
-func (b *stalledBody) Read([]byte) (int, error) { <-b.ctx.Done(); return 0, b.ctx.Err() }
-func (b *stalledBody) Close() error             { b.closed = true; return nil }
 
 // A fallback that hangs must not take every caller with it.
 func TestF_FallbacksAreBounded(t *testing.T) {

@@ -23,7 +23,8 @@ import (
 // Use it as the Transport of an http.Client or an httputil.ReverseProxy. A
 // request that needs no context of its own is passed on as it is, and then
 // neither a call nor a refusal allocates. A Transport starts no goroutine of its
-// own and needs no closing. It is safe for concurrent use and must not be copied;
+// own, but for each response that a fallback has replaced, to read a small rest of
+// its body; it needs no closing. It is safe for concurrent use and must not be copied;
 // the zero Transport is of no use, make one with NewTransport.
 type Transport struct {
 	base     http.RoundTripper
