@@ -111,7 +111,11 @@ func (b *heldBody) finish(was uint32, err error) {
 		return
 	}
 	t, ctx := b.t, b.req.Context()
-	if err != nil && sluice.Classify(ctx, sluice.Mark(err, t.blame(b.req, b.sent, err))) != sluice.Ignored {
+	blamed := sluice.Outcome(0)
+	if err != nil {
+		blamed = t.blame(b.req, b.sent, err)
+	}
+	if err != nil && sluice.Classify(ctx, sluice.Mark(err, blamed)) != sluice.Ignored {
 		t.bodyErrors.Add(1)
 	}
 	if was != waiting {
@@ -122,12 +126,12 @@ func (b *heldBody) finish(was uint32, err error) {
 	completed := false
 	defer func() {
 		if !completed { // the classifier panicked
-			settle(br, ticket, ctx, nil, false)
+			abandon(br, ticket, ctx)
 		}
 	}()
 	if err != nil {
-		err = t.verdict(b.req, b.sent, nil, err)
+		err = t.verdict(b.req, nil, err, blamed)
 	}
 	completed = true
-	settle(br, ticket, ctx, err, true)
+	settle(br, ticket, ctx, b.sent, err)
 }

@@ -354,7 +354,7 @@ func TestUpload_TellsWhoseFaultTheEndWas(t *testing.T) {
 		"fails because it is closed":   {&closingReader{}, 5, read, false},
 		"read for nothing, never used": {strings.NewReader("12345"), 5, func(*upload) {}, false},
 	} {
-		u := &upload{ReadCloser: io.NopCloser(c.body), want: c.want}
+		u := &upload{ReadCloser: io.NopCloser(c.body), ctx: t.Context(), want: c.want}
 		if r, ok := c.body.(*closingReader); ok {
 			r.u = u
 		}

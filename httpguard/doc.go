@@ -40,6 +40,8 @@
 //	the request could not be sent as it is: no host,     ignored
 //	 no such scheme, invalid method or header, a body
 //	 that failed or was not as long as promised
+//	a time limit or deadline, while the request's own    ignored
+//	 body, without a GetBody, was still to come
 //	every other error                                    failure
 //
 // Throttled calls do not count against the upstream. When a half-open probe is
@@ -49,7 +51,9 @@
 // the outcome above.
 //
 // Ignored calls leave no trace and give a probe's place back. But a caller who
-// gives up after more than the slow limit is evidence for a slow-call rule.
+// gives up after more than the slow limit is evidence for a slow-call rule. A call is
+// not slow for the time that its own body took to come: the slow clients of a proxy
+// are not its upstream's doing.
 //
 // # In front of handlers
 //

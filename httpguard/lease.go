@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluicego/sluice"
 	"github.com/sluicego/sluice/breaker"
+	"github.com/sluicego/sluice/internal/clock"
 	"github.com/sluicego/sluice/internal/stage"
 )
 
@@ -63,7 +64,7 @@ func (m *term) lost() {
 	if m.release != nil {
 		m.release(nil)
 	}
-	settle(m.breaker, m.ticket, m.ctx, lostError{}, true)
+	m.breaker.Settle(m.ticket, m.ctx, clock.Now(), lostError{}, true)
 }
 
 // lostError tells a breaker to count nothing, and not to ask its classifier, as for a

@@ -108,8 +108,8 @@ func WithBreaker(b *breaker.Breaker) Option {
 // WithAttemptTimeout sets how long a call may take until its response headers are
 // there. It does not limit reading the body. A call that runs out of time returns
 // an error that matches sluice.ErrTimeout, and counts as a failure of the
-// upstream. It returns when the base does: net/http's own waits for a Read of the
-// request body that is under way.
+// upstream, unless it was waiting for the request's own body. It returns when the base
+// does: net/http's own waits for a Read of the request body that is under way.
 //
 // Default: none.
 func WithAttemptTimeout(d time.Duration) Option {

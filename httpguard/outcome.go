@@ -25,12 +25,13 @@ func (e *StatusError) Error() string {
 }
 
 // verdict is the error that a breaker is told the call ended with: nil for a
-// success, and marked where it would not come to the right outcome by itself.
-func (t *Transport) verdict(req, sent *http.Request, resp *http.Response, err error) error {
+// success, and marked where it would not come to the right outcome by itself. blamed
+// is what blame says of err.
+func (t *Transport) verdict(req *http.Request, resp *http.Response, err error, blamed sluice.Outcome) error {
 	if !t.judges {
 		return err
 	}
-	o := t.outcome(req, sent, resp, err)
+	o := t.outcome(req, resp, err, blamed)
 	switch {
 	case o == 0:
 		return err
@@ -44,7 +45,7 @@ func (t *Transport) verdict(req, sent *http.Request, resp *http.Response, err er
 
 // outcome says what the end of the call says about the upstream. It has no opinion
 // on an error for which it matters who ended the call: the breaker knows that.
-func (t *Transport) outcome(req, sent *http.Request, resp *http.Response, err error) sluice.Outcome {
+func (t *Transport) outcome(req *http.Request, resp *http.Response, err error, blamed sluice.Outcome) sluice.Outcome {
 	if err != nil && errors.Is(err, sluice.ErrRejected) {
 		return 0
 	}
@@ -56,13 +57,17 @@ func (t *Transport) outcome(req, sent *http.Request, resp *http.Response, err er
 	if err == nil {
 		return statusOutcome(resp.StatusCode)
 	}
-	return t.blame(req, sent, err)
+	return blamed
 }
 
 // blame is the default for an error.
 func (t *Transport) blame(req, sent *http.Request, err error) sluice.Outcome {
+	limited := t.limits.has(err)
+	u, uploads := sent.Body.(*upload)
 	switch {
-	case t.limits.has(err):
+	case uploads && u.awaited() && (limited || req.Context().Err() != nil):
+		return sluice.Ignored
+	case limited:
 		return sluice.Failure // whatever the caller has done since
 	case faultOfCaller(req, sent, err):
 		return sluice.Ignored
@@ -121,7 +126,7 @@ func faultOfCaller(req, sent *http.Request, err error) bool {
 	if u, ok := sent.Body.(*upload); ok && u.broken.Load() {
 		return true
 	}
-	return withdrawn(req) || malformed(req, err)
+	return withdrawn(req) || malformed(req, err) || unkept(req, err)
 }
 
 // withdrawn reports whether the request was cancelled in the way that was there
@@ -150,6 +155,18 @@ func malformed(req *http.Request, err error) bool {
 	return req.URL.Host == "" || req.Header == nil ||
 		req.Method != "" && !isToken(req.Method) ||
 		!validFields(req.Header) || !validFields(req.Trailer)
+}
+
+// unkept reports whether the body of the request was not of the length that was
+// promised. Of a body that is not watched, since it is in memory, only net/http knows.
+func unkept(req *http.Request, err error) bool {
+	if req.ContentLength <= 0 {
+		return false
+	}
+	text := err.Error()
+	return strings.HasPrefix(text, "http: ContentLength=") ||
+		strings.HasPrefix(text, "http: Request.ContentLength=") ||
+		strings.HasPrefix(text, "http2: request body larger than specified content length")
 }
 
 // validFields reports whether all names are tokens and no value holds a control

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/sluicego/sluice"
 	"github.com/sluicego/sluice/breaker"
 	"github.com/sluicego/sluice/internal/clock"
 	"github.com/sluicego/sluice/internal/stage"
@@ -79,7 +80,8 @@ func (t *Transport) CloseIdleConnections() {
 
 // RoundTrip makes the call if the breaker of its upstream admits it. An error that
 // matches sluice.ErrRejected says that it was not made, one that matches
-// sluice.ErrTimeout that a time limit ended it; every other one is the base's.
+// sluice.ErrTimeout that a time limit ended it; every other one is the base's. Where
+// the request itself was to blame, it is marked as sluice.Ignore does.
 //
 // It returns when the base does, at the headers of the response, and what the call
 // says about the upstream is decided then, unless WithFinishAt says otherwise.
@@ -122,7 +124,7 @@ func (t *Transport) guarded(req *http.Request) (resp *http.Response, verdict, er
 		case asking:
 			closeBody(req.Body) // the base, which would do it, never sees the request
 		case calling:
-			settle(b, ticket, ctx, nil, false)
+			abandon(b, ticket, ctx)
 			fallthrough
 		case settling:
 			if resp != nil {
@@ -139,14 +141,20 @@ func (t *Transport) guarded(req *http.Request) (resp *http.Response, verdict, er
 		}
 	}
 	at = calling
-	sent, resp, body, err := t.send(ctx, req, ticket.Probe(), b != nil)
-	verdict = t.verdict(req, sent, resp, err)
+	sent, resp, body, err := t.send(ctx, req, b, ticket)
+	blamed := sluice.Outcome(0)
+	if err != nil {
+		if blamed = t.blame(req, sent, err); blamed == sluice.Ignored {
+			err = newOwnFault(err)
+		}
+	}
+	verdict = t.verdict(req, resp, err, blamed)
 	if body != nil && verdict == nil && t.waits(b, ticket, resp) && body.await(b, ticket) {
 		at = returning
 		return resp, nil, nil
 	}
 	at = settling
-	settle(b, ticket, ctx, verdict, true)
+	settle(b, ticket, ctx, sent, verdict)
 	at = returning
 	return resp, verdict, err
 }
@@ -176,10 +184,26 @@ func (t *Transport) waits(b *breaker.Breaker, ticket stage.Ticket, resp *http.Re
 	return t.settings.finishAt == Body && b != nil && !ticket.Probe() && !t.settings.streaming(resp)
 }
 
-// settle tells the breaker, if there is one, how the call ended.
-func settle(b *breaker.Breaker, ticket stage.Ticket, ctx context.Context, verdict error, completed bool) {
+// settle tells the breaker, if there is one, how the call ended. How long the call has
+// waited for its own body makes it no slow one.
+func settle(b *breaker.Breaker, ticket stage.Ticket, ctx context.Context, sent *http.Request, verdict error) {
+	if b == nil {
+		return
+	}
+	if u, ok := sent.Body.(*upload); ok && u.settled.Swap(true) {
+		return
+	}
+	now := clock.Now()
+	if d := waitedFor(sent, now); d > 0 && (verdict == nil || sluice.Classify(ctx, verdict) == sluice.Ignored) {
+		now -= d // no failure: the time of that decides more than how long it took
+	}
+	b.Settle(ticket, ctx, now, verdict, true)
+}
+
+// abandon tells the breaker, if there is one, that the call did not return.
+func abandon(b *breaker.Breaker, ticket stage.Ticket, ctx context.Context) {
 	if b != nil {
-		b.Settle(ticket, ctx, clock.Now(), verdict, completed)
+		b.Settle(ticket, ctx, clock.Now(), nil, false)
 	}
 }
 
