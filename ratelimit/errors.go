@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluicego/sluice"
@@ -105,4 +106,27 @@ func (e *LimitError) RetryAfter() time.Duration {
 		return -1
 	}
 	return time.Duration(max(0, e.until-clock.Now()))
+}
+
+// lastRefusal keeps the error of a refusal for as long as the next refusal would be
+// the same: until somebody takes a token or gives one back. So under overload, when
+// nearly all calls are refused, refusing allocates nothing.
+type lastRefusal struct {
+	kept atomic.Pointer[keptRefusal]
+}
+
+type keptRefusal struct {
+	LimitError
+	key int64
+}
+
+// of returns the error of d, a refusal. key tells the end of its wait from that of
+// another refusal by the same layer.
+func (r *lastRefusal) of(d Decision, key int64) *LimitError {
+	k := r.kept.Load()
+	if k == nil || k.key != key || k.decision.by != d.by || k.decision.n != d.n {
+		k = &keptRefusal{*d.refusal(d.reason(), nil), key}
+		r.kept.Store(k)
+	}
+	return &k.LimitError
 }

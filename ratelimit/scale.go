@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"math"
 	"math/big"
 	"math/bits"
 	"time"
@@ -26,10 +27,15 @@ const (
 	fraction = 59 // binary places of scale.mul
 	// maxUnits is how many units a nanosecond brings at most.
 	maxUnits = 16
-	// maxSpan is how far from its epoch a scale reaches, and how long any bucket may
-	// take to fill and any caller to wait: 4.5 years. Positions then stay within
-	// ±2^62, and their sums and differences do not overflow.
+	// maxSpan is how far from its epoch a scale reaches: 4.5 years. Its positions then
+	// stay below 2^61.
 	maxSpan = 1 << 57
+	// maxFill is how long a bucket may take to fill, a debt to be paid and a caller to
+	// wait: 2.2 years.
+	maxFill = 1 << 56
+	// maxLevel is what any level, debt or cost is below, so that sums and differences
+	// of a few of them and a position stay well within an int64.
+	maxLevel = maxUnits * maxFill
 )
 
 // newScale returns the scale of rate tokens a nanosecond, more than 0 and at most
@@ -51,6 +57,19 @@ func newScale(rate *big.Rat, epoch int64) scale {
 
 // perNano is the rate in tokens a nanosecond. r is valid and a real rate.
 func (r Rate) perNano() *big.Rat { return big.NewRat(r.Tokens, int64(r.Per)) }
+
+// within is how many tokens come in d, at most.
+func (r Rate) within(d time.Duration) int64 {
+	if r.IsUnlimited() || r.IsBlocked() {
+		return math.MaxInt64
+	}
+	hi, lo := bits.Mul64(uint64(d), uint64(r.Tokens))
+	if hi >= uint64(r.Per) {
+		return math.MaxInt64
+	}
+	n, _ := bits.Div64(hi, lo, uint64(r.Per))
+	return int64(min(n, math.MaxInt64))
+}
 
 // at is the position that time has produced by now: 0 before the epoch, and no more
 // than after maxSpan. It rises with every nanosecond.

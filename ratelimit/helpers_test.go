@@ -1,0 +1,5 @@
+package ratelimit
+
+import "context"
+
+func nothing(context.Context) error { return nil }
