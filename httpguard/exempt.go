@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	pathpkg "path"
 	"slices"
 	"strings"
 )
@@ -48,7 +50,8 @@ func split(pattern string) (method, path string, plain bool) {
 		method, path = "", pattern
 	}
 	path = strings.TrimLeft(path, " \t")
-	return method, path, strings.HasPrefix(path, "/") && !strings.HasSuffix(path, "/") && !strings.ContainsAny(path, "{%")
+	clean := strings.HasPrefix(path, "/") && pathpkg.Clean(path) == path // so there is no slash at its end
+	return method, path, clean && path != "/" && !strings.ContainsAny(path, "{%")
 }
 
 // add returns m with one more; the empty method stands for all.
@@ -84,11 +87,11 @@ func (pass) ServeHTTP(http.ResponseWriter, *http.Request) {}
 // has reports whether r is exempt.
 func (e *exempt) has(r *http.Request) bool {
 	path := r.URL.Path
-	if strings.HasPrefix(path, "/grpc.") && isProbing(path) {
+	if strings.HasPrefix(path, "/grpc.") && isProbing(r) {
 		return true
 	}
 	if e.paths != nil {
-		if of, ok := e.paths[path]; ok && of.include(r.Method) {
+		if of, ok := e.paths[path]; ok && of.include(r.Method) && !hidesSlash(r.URL) {
 			return true
 		}
 	}
@@ -102,10 +105,24 @@ func (e *exempt) has(r *http.Request) bool {
 
 func (m methods) include(method string) bool { return len(m) == 0 || slices.Contains(m, method) }
 
-// isProbing reports whether path is of the services with which gRPC is asked whether
-// it is alive and what it can do.
-func isProbing(path string) bool {
-	return strings.HasPrefix(path, "/grpc.health.v1.Health/") ||
-		strings.HasPrefix(path, "/grpc.reflection.v1.ServerReflection/") ||
-		strings.HasPrefix(path, "/grpc.reflection.v1alpha.ServerReflection/")
+// hidesSlash reports whether a slash of u's path was written as %2F. To a mux that is
+// not one that parts two segments, so the request is another one than it looks.
+func hidesSlash(u *url.URL) bool {
+	return u.RawPath != "" && strings.Count(u.EscapedPath(), "/") != strings.Count(u.Path, "/")
+}
+
+// isProbing reports whether r is a call of gRPC by which a server is asked whether it
+// is alive and what it can do. Nothing else may go by all guards: behind a Gate for
+// all paths, anybody's request for such a path would reach the handler.
+func isProbing(r *http.Request) bool {
+	if r.ProtoMajor < 2 || r.Method != http.MethodPost || r.URL.RawPath != "" {
+		return false
+	}
+	switch r.URL.Path {
+	case "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/List", "/grpc.health.v1.Health/Watch",
+		"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+		"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo":
+		return true
+	}
+	return false
 }

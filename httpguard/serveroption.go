@@ -39,7 +39,7 @@ func WithMaxInFlight(n int) Option {
 // A pattern without wildcards, without a host and without a slash at its end costs
 // a lookup in a map; the others cost what they cost in a mux.
 //
-// Default: the health and reflection services of gRPC, always.
+// Default: the health and reflection calls of gRPC, over HTTP/2, always.
 func WithExempt(patterns ...string) Option {
 	patterns = append([]string(nil), patterns...)
 	return Option{"WithExempt", middlewareSide, func(s *settings) { s.server.exempt = append(s.server.exempt, patterns...) }}
