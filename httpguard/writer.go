@@ -2,6 +2,7 @@ package httpguard
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -89,13 +90,54 @@ func (w *http1Writer) ReadFrom(src io.Reader) (n int64, err error) {
 type onlyWriter struct{ io.Writer }
 
 // Hijack hands the connection to the handler. For the Gate the request is over.
-func (w *http1Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (w *http1Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) { return w.hijack() }
+
+func (w *writer) hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffered, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err == nil {
 		w.takenOver()
 	}
 	return conn, buffered, err
 }
+
+// CloseNotify tells when the client has left. Some frameworks still ask for it, and
+// panic if it is not there.
+func (w *http1Writer) CloseNotify() <-chan bool { return w.closeNotify() }
+
+func (w *writer) closeNotify() <-chan bool {
+	if below, ok := find[closeNotifier](w.ResponseWriter); ok {
+		return below.CloseNotify()
+	}
+	gone := make(chan bool, 1)
+	context.AfterFunc(w.request.Context(), func() { gone <- true })
+	return gone
+}
+
+// find returns the first of w and the writers that it says it is around that is a T.
+func find[T any](w http.ResponseWriter) (found T, ok bool) {
+	for w != nil {
+		if found, ok = w.(T); ok {
+			break
+		}
+		around, wraps := w.(interface{ Unwrap() http.ResponseWriter })
+		if !wraps {
+			break
+		}
+		w = around.Unwrap()
+	}
+	return found, ok
+}
+
+// closeNotifier is http.CloseNotifier, which is deprecated, and has to be passed on all
+// the same.
+type closeNotifier interface{ CloseNotify() <-chan bool }
+
+// hijacker is the writer over one that can be taken over and not flush, as those are
+// that others put around the server's for the sake of websockets.
+type hijacker struct{ writer }
+
+// Hijack is as for http1Writer.
+func (w *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) { return w.hijack() }
 
 // http2Writer is the writer over one of HTTP/2.
 type http2Writer struct {
@@ -107,6 +149,9 @@ type http2Writer struct {
 func (w *http2Writer) Push(target string, opts *http.PushOptions) error {
 	return w.pusher.Push(target, opts)
 }
+
+// CloseNotify is as for http1Writer.
+func (w *http2Writer) CloseNotify() <-chan bool { return w.closeNotify() }
 
 // wrap returns a writer over base with its visit, which is the caller's to fill in.
 func wrap(base http.ResponseWriter, r *http.Request) (http.ResponseWriter, *visit) {
@@ -120,6 +165,9 @@ func wrap(base http.ResponseWriter, r *http.Request) (http.ResponseWriter, *visi
 		return w, &w.visit
 	case flushes:
 		w := &flusher{writer{ResponseWriter: base}}
+		return w, &w.visit
+	case hijacks:
+		w := &hijacker{writer{ResponseWriter: base}}
 		return w, &w.visit
 	}
 	w := &writer{ResponseWriter: base}

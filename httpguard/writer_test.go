@@ -42,6 +42,8 @@ func abilitiesOf(w http.ResponseWriter) string {
 	add("ReadFrom", ok)
 	_, ok = w.(io.StringWriter)
 	add("WriteString", ok)
+	_, ok = w.(closeNotifier)
+	add("CloseNotify", ok)
 	c := http.NewResponseController(w)
 	add("read deadline", c.SetReadDeadline(time.Now().Add(time.Hour)) == nil)
 	add("write deadline", c.SetWriteDeadline(time.Now().Add(time.Hour)) == nil)
@@ -113,9 +115,86 @@ func TestS3_WriterClaimsNothingThatTheOneBelowLacks(t *testing.T) {
 		http.Pusher
 	}
 	claims := all{ResponseRecorder: httptest.NewRecorder()}
-	assert.Equal(t, "Flush, FlushError, Hijack, ReadFrom, WriteString, flush by controller", abilitiesOf(wrapped(claims, r)))
+	assert.Equal(t, "Flush, FlushError, Hijack, ReadFrom, WriteString, CloseNotify, flush by controller", abilitiesOf(wrapped(claims, r)))
 	r.ProtoMajor = 2
-	assert.Equal(t, "Flush, FlushError, Push, WriteString, flush by controller", abilitiesOf(wrapped(claims, r)))
+	assert.Equal(t, "Flush, FlushError, Push, WriteString, CloseNotify, flush by controller", abilitiesOf(wrapped(claims, r)))
+
+	type hijacks struct {
+		*plain
+		http.Hijacker
+	}
+	assert.Equal(t, "Hijack, WriteString", abilitiesOf(wrapped(hijacks{plain: newPlain()}, r)))
+	assert.Equal(t, "Hijack, WriteString", abilitiesOf(wrapped(around{hijacks{plain: newPlain()}}, r)))
+}
+
+// Loggers of the status with no more than the Hijack that websockets need are in many
+// programs, and so are frameworks that panic where CloseNotify is missing.
+func TestS1_WritersOfOthersKeepHijackAndCloseNotify(t *testing.T) {
+	b := neverTrips(t)
+	h := newGate(t, WithBreaker(b)).Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, buffered, err := w.(http.Hijacker).Hijack()
+		if !assert.NoError(t, err) {
+			return
+		}
+		defer conn.Close()
+		fmt.Fprint(buffered, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+		buffered.Flush()
+		line, _ := buffered.ReadString('\n')
+		fmt.Fprint(buffered, strings.ToUpper(line))
+		buffered.Flush()
+	}))
+	type status struct {
+		http.ResponseWriter
+		http.Hijacker
+	}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(status{w, w.(http.Hijacker)}, r)
+	}))
+	defer srv.Close()
+	assert.Equal(t, "HELLO\n", upgrade(t, srv, "/"))
+	assert.Equal(t, outcomes{success: 1}, outcomesOf(b))
+
+	came, told := make(chan struct{}), make(chan struct{})
+	watching := newGate(t, WithBreaker(b)).Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		gone := w.(closeNotifier).CloseNotify()
+		select {
+		case <-gone:
+			assert.Fail(t, "the client is still there")
+		default:
+		}
+		came <- struct{}{}
+		<-gone
+		told <- struct{}{}
+	}))
+	type server struct { // one with no CloseNotify of its own
+		http.ResponseWriter
+		http.Flusher
+		http.Hijacker
+	}
+	overBoth(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/without" {
+			w = server{w, w.(http.Flusher), w.(http.Hijacker)}
+		}
+		watching.ServeHTTP(w, r)
+	}, func(t *testing.T, srv *httptest.Server, base *http.Transport) {
+		paths := []string{"/", "/without"}
+		if srv.EnableHTTP2 {
+			paths = paths[:1]
+		}
+		for _, path := range paths {
+			ctx, leave := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				_, err := base.RoundTrip(getFrom(t, ctx, srv.URL+path))
+				assert.ErrorIs(t, err, context.Canceled)
+			}()
+			<-came
+			leave()
+			<-told
+			<-ended
+		}
+	})
 }
 
 // Some writers offer what they can do through Unwrap only, and some handlers ask by
