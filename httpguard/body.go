@@ -35,9 +35,10 @@ const (
 
 // hold puts a heldBody in the place of the response's. It changes the response in
 // place, because the base fills in the trailers of the one it returned. A call that
-// switched protocols is over for its breaker, and the connection the caller's own.
+// switched protocols is over for its breaker, and the connection the caller's own. That
+// a body can be written to is not enough for that: a file of a base that caches can be.
 func hold(resp *http.Response, body *heldBody) *heldBody {
-	if w, ok := resp.Body.(io.Writer); ok {
+	if w, ok := resp.Body.(io.Writer); ok && (resp.StatusCode == http.StatusSwitchingProtocols || body.req.Method == http.MethodConnect) {
 		resp.Body = switched(resp.Body, w, body.release)
 		return nil
 	}

@@ -313,6 +313,30 @@ func TestC10_BodyKeepsWhatItCanDo(t *testing.T) {
 	assert.NotImplements(t, (*io.Writer)(nil), body)
 }
 
+// A base that caches may hand out files as bodies, which can be written to as well. They
+// are watched like all others.
+func TestC10_WritableBodiesAreNoConnections(t *testing.T) {
+	for _, opt := range []Option{WithName("no limit"), WithTotalTimeout(time.Hour)} {
+		b := newBreaker(t)
+		var sent context.Context
+		base := baseFunc(func(req *http.Request) (*http.Response, error) {
+			sent = req.Context()
+			resp := response(req, 200, "")
+			resp.Body, resp.ContentLength = &pipeBody{Reader: strings.NewReader("cached")}, 6
+			return resp, nil
+		})
+		resp, err := newTransport(t, base, WithBreaker(b), WithFinishAt(Body), opt).RoundTrip(get(t.Context()))
+		require.NoError(t, err)
+		assert.Zero(t, outcomesOf(b))
+		_, err = io.Copy(io.Discard, resp.Body)
+		require.NoError(t, err)
+		assert.Equal(t, outcomes{success: 1}, outcomesOf(b))
+		if sent != t.Context() {
+			assert.Error(t, sent.Err(), "the end of the body is that of the call")
+		}
+	}
+}
+
 // net/http puts the trailers into the Response that it returned; one that is copied
 // loses those that were not announced.
 func TestC11_UndeclaredTrailersArrive(t *testing.T) {
