@@ -26,6 +26,10 @@ func (f floor) String() string {
 	return [...]string{"the cellar", "the hall", "the rooms", "the porch", "the terrace", "the roof"}[f]
 }
 
+// later begins the reason for an import that a package which is built in part will
+// have one day.
+const later = "later: "
+
 // A tenant is a package's place in the house.
 type tenant struct {
 	floor floor
@@ -72,7 +76,7 @@ var house = map[string]tenant{
 		"internal/notify":   "listeners, in order and without a lock",
 		"internal/stage":    "Call and Chain pass without garbage",
 		"internal/stripe":   "counters that every call adds to",
-		"internal/waitq":    "the bounded queue in front of a limiter",
+		"internal/waitq":    later + "the bounded queue in front of a limiter",
 	}},
 	"ratelimit": {room, map[string]string{
 		".":                 "rejections, priorities, Guard around a shared store",
@@ -93,6 +97,7 @@ var house = map[string]tenant{
 		"internal/clock":    "one reading for each operation",
 		"internal/jsontime": "durations in Config",
 		"internal/stage":    "Call and Chain pass without garbage",
+		"internal/stripe":   "refusals, which in overload every call adds to",
 		"internal/waitq":    "the bounded queue of callers that wait",
 	}},
 	"retry": {room, map[string]string{
@@ -330,7 +335,7 @@ func TestHouse_ObjectionSaysWhyAndWhatInstead(t *testing.T) {
 
 // A package in the cellar that serves one other belongs into that one. Who
 // serves is counted from the code; a package that is planned and not yet built
-// counts by its row.
+// counts by its row, and one that is built in part by what it will import later.
 func TestHouse_CellarServesAtLeastTwo(t *testing.T) {
 	exists := built(t)
 	uses := map[string]map[string]bool{}
@@ -348,8 +353,8 @@ func TestHouse_CellarServesAtLeastTwo(t *testing.T) {
 		})
 	}
 	for from, row := range house {
-		for to := range row.may {
-			if !exists[from] {
+		for to, reason := range row.may {
+			if !exists[from] || strings.HasPrefix(reason, later) {
 				add(from, to)
 			}
 		}

@@ -1,0 +1,291 @@
+package adaptive
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// Experiments compare the default with the other rules, and with the one that many
+// services have at home: three times the mean of the calls that were answered. The
+// bands are what the package promises; each run is the same to the call.
+
+// naive is that one: blind to the calls that it has cut off.
+type naive struct {
+	took []time.Duration
+	next int
+}
+
+func (e *naive) Observe(s Sample) {
+	switch {
+	case s.End != Finished:
+	case len(e.took) < 100:
+		e.took = append(e.took, s.Took)
+	default:
+		e.took[e.next%100] = s.Took
+		e.next++
+	}
+}
+
+func (e *naive) Estimate(_ int64, b Bounds) Estimate {
+	if len(e.took) == 0 {
+		return Estimate{Limit: b.Max}
+	}
+	var sum time.Duration
+	for _, d := range e.took {
+		sum += d
+	}
+	return Estimate{Limit: 3 * sum / time.Duration(len(e.took))}
+}
+
+var (
+	ours       = WithTargetFalseTimeouts(0.001)
+	aSecond    = WithRule(Fixed(time.Second))
+	threeMeans = WithRule(MeanMultiple(3))
+	twiceP99   = WithRule(Quantile(0.99, 2))
+	likeTCP    = WithRule(RFC6298())
+	blind      = WithEstimator(func() Estimator { return new(naive) })
+)
+
+// A band is what a share of calls lies in, in percent.
+type band struct{ least, most float64 }
+
+func (b band) check(t *testing.T, share float64, what string, args ...any) {
+	t.Helper()
+	percent := 100 * share
+	assert.Truef(t, b.least <= percent && percent <= b.most, "%s: %.3f %% is not in [%v, %v]", fmt.Sprintf(what, args...), percent, b.least, b.most)
+}
+
+// long is how long an experiment goes on that only needs many calls.
+func long() time.Duration {
+	if testing.Short() {
+		return 5 * time.Minute
+	}
+	return 10 * time.Minute
+}
+
+// E1: while nothing changes, hardly a call is cut off that would have been answered,
+// whatever the distribution.
+func TestE1_Stationary(t *testing.T) {
+	latencies := []struct {
+		name string
+		l    latency
+	}{
+		{"lognormal 0.5", lognormal(20*ms, 0.5)},
+		{"lognormal 1", lognormal(20*ms, 1)},
+		{"lognormal 1.5", lognormal(20*ms, 1.5)},
+		{"Pareto 2", pareto(10*ms, 2)},
+		{"cache misses", mixed(lognormal(2*ms, 0.3), 0.1, lognormal(150*ms, 0.3))},
+		{"slow mode", mixed(lognormal(5*ms, 0.3), 0.005, lognormal(800*ms, 0.1))},
+	}
+	for name, c := range map[string]struct {
+		rule  TimeoutOption
+		bands [6]band
+	}{
+		"ours":          {ours, [6]band{{0, 0.1}, {0, 0.1}, {0, 0.1}, {0, 0.1}, {0, 0.1}, {0, 0.1}}},
+		"ours, compact": {WithCompact(), [6]band{{0, 0.1}, {0, 0.1}, {0, 0.1}, {0, 0.1}, {0, 0.1}, {0, 0.1}}},
+		"a second":      {aSecond, [6]band{{0, 0}, {0, 0.02}, {0.35, 0.6}, {0, 0.1}, {0, 0}, {0, 0.1}}},
+		"three means":   {threeMeans, [6]band{{0.5, 1}, {5.5, 7.5}, {10, 13}, {2.5, 4}, {9, 11}, {0.4, 0.6}}},
+		"twice p99":     {twiceP99, [6]band{{0, 0.05}, {0.05, 0.2}, {0.2, 0.4}, {0.1, 0.3}, {0, 0.01}, {0.3, 0.6}}},
+		"like TCP":      {likeTCP, [6]band{{3, 5}, {8, 11}, {13, 17}, {9, 13}, {9, 11}, {0.9, 1.4}}},
+		"blind":         {blind, [6]band{{0.6, 1}, {11, 14}, {29, 33}, {3, 100}, {9, 11}, {0.4, 0.6}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for i, l := range latencies {
+				client := newClient(t, 1, l.l, c.rule)
+				all := client.phase(0, long())
+				client.load(100)
+				client.world.run(long())
+				c.bands[i].check(t, all.falseTimeouts(), "%s", l.name)
+			}
+		})
+	}
+}
+
+// E2: when the dependency becomes 15 or 100 times slower from one moment to the next,
+// the limit finds out in seconds. The blind one never does.
+func TestE2_Step(t *testing.T) {
+	const at = 2 * time.Minute
+	type bands [4]band // in 0–2, 2–5, 5–10 and 10–60 s
+	for name, c := range map[string]struct {
+		rule      TimeoutOption
+		x15, x100 bands
+	}{
+		"ours":          {ours, bands{{0, 50}, {0, 2}, {0, 2}, {0, 0.2}}, bands{{0, 100}, {0, 50}, {0, 2}, {0, 0.1}}},
+		"ours, compact": {WithCompact(), bands{{0, 50}, {0, 2}, {0, 2}, {0, 0.2}}, bands{{0, 100}, {0, 50}, {0, 2}, {0, 0.1}}},
+		"a second":      {aSecond, bands{{0, 3}, {0, 3}, {0, 3}, {0, 3}}, bands{{80, 100}, {80, 100}, {80, 100}, {80, 100}}},
+		"three means":   {threeMeans, bands{{30, 60}, {0, 5}, {0, 5}, {0, 5}}, bands{{60, 100}, {0, 20}, {0, 5}, {0, 5}}},
+		"twice p99":     {twiceP99, bands{{30, 60}, {0, 5}, {0, 2}, {0, 0.2}}, bands{{80, 100}, {20, 70}, {0, 10}, {0, 0.2}}},
+		"like TCP":      {likeTCP, bands{{50, 90}, {2, 20}, {1, 10}, {1, 10}}, bands{{80, 100}, {20, 80}, {5, 30}, {0.5, 5}}},
+		"blind":         {blind, bands{{95, 100}, {95, 100}, {95, 100}, {95, 100}}, bands{{90, 100}, {90, 100}, {90, 100}, {90, 100}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for times, bands := range map[time.Duration]bands{15: c.x15, 100: c.x100} {
+				client := newClient(t, 1, then(lognormal(20*ms, 0.5), at, lognormal(times*20*ms, 0.5)), c.rule)
+				var phases []*phase
+				for _, p := range [][2]time.Duration{{0, 2}, {2, 5}, {5, 10}, {10, 60}} {
+					phases = append(phases, client.phase(at+p[0]*time.Second, at+p[1]*time.Second))
+				}
+				client.load(100)
+				client.world.run(at + 60*time.Second)
+				for i, p := range phases {
+					bands[i].check(t, p.falseTimeouts(), "×%d, %v to %v", times, p.from-at, p.to-at)
+				}
+			}
+		})
+	}
+}
+
+// E3: while everything hangs, calls wait for at most OutageCap times the limit of
+// before, and seconds after it is over the limit is what it was.
+func TestE3_Hang(t *testing.T) {
+	const from, to = 2 * time.Minute, 150 * time.Second
+	for name, c := range map[string]struct {
+		rule        TimeoutOption
+		least, most time.Duration // of the mean wait
+	}{
+		"ours":          {ours, 400 * ms, 800 * ms},
+		"ours, compact": {WithCompact(), 400 * ms, 800 * ms},
+		"a second":      {aSecond, time.Second, time.Second},
+		"three means":   {threeMeans, 4 * time.Second, 5 * time.Second},
+		"twice p99":     {twiceP99, 4 * time.Second, 5 * time.Second},
+		"like TCP":      {likeTCP, 4 * time.Second, 5 * time.Second},
+		"blind":         {blind, 0, 100 * ms},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := newClient(t, 1, hangs(lognormal(20*ms, 0.5), from, to), c.rule)
+			hang := client.phase(from, to)
+			client.load(100)
+			client.world.run(from)
+			before := client.timeout.Value()
+			client.world.run(to - time.Second)
+			within := client.timeout.Value()
+			client.world.run(to + 10*time.Second)
+			after := client.timeout.Value()
+			assert.Equal(t, hang.calls, hang.cut, "nothing is answered")
+			assert.GreaterOrEqual(t, hang.meanWait(), c.least)
+			assert.LessOrEqual(t, hang.meanWait(), c.most)
+			if name == "ours" || name == "ours, compact" {
+				assert.LessOrEqual(t, within, scaled(before, 4*1.1), "the last resolved limit is a little more than that of before")
+				assert.LessOrEqual(t, after, scaled(before, 1.2))
+				assert.GreaterOrEqual(t, after, scaled(before, 1/1.2))
+			}
+		})
+	}
+}
+
+// E4: what is rare, new, creeping or somebody else's fault.
+func TestE4_LowTraffic(t *testing.T) {
+	hours := 40 * time.Hour
+	if testing.Short() {
+		hours /= 4
+	}
+	client := newClient(t, 1, lognormal(20*ms, 1), ours)
+	all := client.phase(0, hours)
+	client.load(0.5)
+	client.world.run(hours)
+	band{0, 0.1}.check(t, all.falseTimeouts(), "at one call in two seconds")
+}
+
+func TestE4_ColdStart(t *testing.T) {
+	var calls, falsely int
+	for seed := range uint64(10) {
+		client := newClient(t, seed, lognormal(20*ms, 1), ours)
+		first := client.phase(0, 30*time.Second)
+		client.load(100)
+		client.world.run(35 * time.Second)
+		calls, falsely = calls+first.calls, falsely+first.falsely
+	}
+	band{0, 0.2}.check(t, float64(falsely)/float64(calls), "of the first 30 s")
+}
+
+func TestE4_Ramp(t *testing.T) {
+	calm := lognormal(20*ms, 0.5)
+	client := newClient(t, 1, func(since time.Duration, r *rand.Rand) time.Duration {
+		climbed := min(1, max(0, (since-time.Minute).Seconds()/180))
+		return scaled(calm(since, r), 1+34*climbed)
+	}, ours)
+	ramp := client.phase(time.Minute, 4*time.Minute)
+	client.load(100)
+	client.world.run(4 * time.Minute)
+	band{0, 0.3}.check(t, ramp.falseTimeouts(), "while calls become 35 times slower in 3 min")
+}
+
+// meanLimit is the limit as of each second of five minutes, on average.
+func meanLimit(c *client) time.Duration {
+	c.load(100)
+	var sum time.Duration
+	for s := range 300 {
+		c.world.run(time.Duration(300+s) * time.Second)
+		sum += c.timeout.Value()
+	}
+	return sum / 300
+}
+
+func TestE4_DeadlinesAndFailuresOfOthers(t *testing.T) {
+	limit := func(change func(*client)) time.Duration {
+		client := newClient(t, 1, lognormal(20*ms, 0.5), ours)
+		change(client)
+		return meanLimit(client)
+	}
+	alone := limit(func(*client) {})
+	for name, change := range map[string]func(*client){
+		"every second caller has a deadline of 50 ms": func(c *client) {
+			c.deadline = func() time.Duration { return time.Duration(c.world.rand.IntN(2)) * 50 * ms }
+		},
+		"a fifth fails at once": func(c *client) {
+			c.fails = func() bool { return c.world.rand.IntN(5) == 0 }
+		},
+	} {
+		got := limit(change)
+		assert.InEpsilonf(t, float64(alone), float64(got), 0.1, "%s: %v and not %v", name, got, alone)
+	}
+}
+
+// E14: this process is paused for 300 ms, and a deadline that passes meanwhile is
+// noticed before the answer that was there all the time. Where that happens every five
+// seconds it becomes part of how long calls take, and is allowed for. Where it happens
+// every minute it is too rare for that; there the stretch of the limit covers it.
+func TestE14_LocalStalls(t *testing.T) {
+	spurious := func(every time.Duration, rule TimeoutOption, stretch bool) (sum int) {
+		for seed := range uint64(3) {
+			client := newClient(t, seed, lognormal(20*ms, 0.5), rule)
+			client.wakes = func(at int64) int64 {
+				if in := (at - t0) % int64(every); at-t0 >= int64(every) && in < int64(300*ms) {
+					return at - in + int64(300*ms)
+				}
+				return at
+			}
+			all := client.phase(0, time.Hour)
+			client.load(100)
+			for client.world.since() < 20*time.Minute {
+				client.world.run(client.world.since() + time.Second)
+				if !stretch {
+					client.timeout.plan.Load().est.(*kaplanMeier).stall.late.Store(0)
+				}
+			}
+			sum += all.spurious
+		}
+		return sum
+	}
+	t.Run("rare", func(t *testing.T) {
+		t.Parallel()
+		with, without := spurious(time.Minute, ours, true), spurious(time.Minute, ours, false)
+		assert.Greater(t, without, 100, "there is something to be covered")
+		assert.GreaterOrEqual(t, without, 10*with)
+	})
+	for name, rival := range map[string]TimeoutOption{
+		"as long, and fixed": WithRule(Fixed(125 * ms)), "three means": threeMeans, "twice p99": twiceP99, "like TCP": likeTCP,
+	} {
+		t.Run("frequent, "+name, func(t *testing.T) {
+			t.Parallel()
+			assert.GreaterOrEqual(t, spurious(5*time.Second, rival, true), 50*spurious(5*time.Second, ours, true))
+		})
+	}
+}
