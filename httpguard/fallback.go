@@ -135,8 +135,7 @@ func (f *fallback) instead(req *http.Request, resp *http.Response, verdict, err 
 	if resp != nil {
 		reason = verdict
 	}
-	answer, declined := f.ask(req, resp, reason)
-	f.log(req, cause, reason, answer, declined)
+	answer, declined := f.ask(req, resp, cause, reason)
 	switch {
 	case declined == nil:
 		counts.served.Add(1)
@@ -154,29 +153,31 @@ func (f *fallback) instead(req *http.Request, resp *http.Response, verdict, err 
 
 // ask calls the foreign function and makes sure that it returns either a complete
 // response or an error. When it panics, resp is closed and the panic goes on.
-func (f *fallback) ask(req *http.Request, resp *http.Response, reason error) (answer *http.Response, err error) {
+func (f *fallback) ask(req *http.Request, resp *http.Response, cause Cause, reason error) (answer *http.Response, declined error) {
 	returned := false
 	defer func() {
 		if !returned && resp != nil {
 			resp.Body.Close()
 		}
 	}()
-	answer, err = f.call(req, reason)
-	returned = true
+	answer, err := f.call(req, reason)
 	switch {
 	case err != nil:
+		declined = err
 	case answer == nil:
-		err = fmt.Errorf("httpguard: the fallback returned neither a response nor an error for: %w", reason)
+		declined = fmt.Errorf("httpguard: the fallback returned neither a response nor an error for: %w", reason)
 	case answer.StatusCode < 200 || answer.StatusCode > 999:
-		err = fmt.Errorf("httpguard: the fallback returned status %d, which is not in [200, 999], for: %w", answer.StatusCode, reason)
+		declined = fmt.Errorf("httpguard: the fallback returned status %d, which is not in [200, 999], for: %w", answer.StatusCode, reason)
 	default:
 		complete(req, answer)
-		return answer, nil
 	}
-	if answer != nil && answer.Body != nil {
-		answer.Body.Close()
+	if declined != nil && answer != nil {
+		closeBody(answer.Body)
+		answer = nil
 	}
-	return nil, err
+	f.log(req, cause, reason, answer, declined)
+	returned = true
+	return answer, declined
 }
 
 func (f *fallback) log(req *http.Request, cause Cause, reason error, answer *http.Response, declined error) {

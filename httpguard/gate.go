@@ -113,13 +113,17 @@ func (g *Gate) serve(w http.ResponseWriter, r *http.Request, next http.Handler) 
 // watch is serve from where a slot is taken, for a request whose end matters.
 func (g *Gate) watch(w http.ResponseWriter, r *http.Request, next http.Handler, b *breaker.Breaker) {
 	admitted := false
-	defer func() {
-		if !admitted {
-			g.leave()
-		}
-	}()
 	ctx := r.Context()
 	var ticket stage.Ticket
+	defer func() {
+		if admitted {
+			return
+		}
+		g.leave()
+		if ticket.Ref != nil { // a writer of others has panicked when it was asked
+			b.Settle(ticket, ctx, clock.Now(), nil, false)
+		}
+	}()
 	if b != nil {
 		var err error
 		if ticket, err = b.Admit(ctx, clock.Now()); err != nil {

@@ -3,6 +3,7 @@ package httpguard
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net/http"
 	"runtime"
 	"testing"
@@ -76,9 +77,12 @@ func TestC21_PanicInHookClosesTheResponse(t *testing.T) {
 		return given, nil
 	})
 	b := newBreaker(t)
+	declining := WithFallback(func(_ *http.Request, err error) (*http.Response, error) { return nil, err })
+	broken := WithLogger(slog.New(brokenHandler{}))
 	for name, opt := range map[string]Option{
 		"classifier": WithClassifier(func(*http.Request, *http.Response, error) sluice.Outcome { panic("hook") }),
 		"fallback":   WithFallback(func(*http.Request, error) (*http.Response, error) { panic("hook") }),
+		"logger":     {set: func(s *settings) { declining.set(s); broken.set(s) }, sides: transportSide},
 	} {
 		before := b.Snapshot().Totals.Failure
 		tr := newTransport(t, base, WithBreaker(b), opt)

@@ -133,11 +133,11 @@ func (v *visit) settle(now int64, completed bool) {
 
 // tell passes it on. A verdict of nil is a success, if the handler has completed.
 func (v *visit) tell(now int64, verdict error, completed bool) {
+	if v.breaker != nil { // before anything foreign, such as a logger
+		v.breaker.Settle(v.ticket, v.request.Context(), now, verdict, completed)
+	}
 	if verdict != nil || !completed {
 		v.gate.countLeft(v.request, verdict)
-	}
-	if v.breaker != nil {
-		v.breaker.Settle(v.ticket, v.request.Context(), now, verdict, completed)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"mime/multipart"
 	"net"
 	"net/http"
@@ -160,6 +161,42 @@ func TestS9_PanickingProbeDoesNotWedge(t *testing.T) {
 		}
 	})
 }
+
+// What stands around a Gate is foreign too: a writer that panics when it is asked what
+// it can do, and a logger that does when it is told that a client has left.
+func TestS9_ForeignPanicsDoNotWedgeAProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, c := range map[string]struct {
+			w    http.ResponseWriter
+			want outcomes
+		}{
+			"writer": {brittle{httptest.NewRecorder()}, outcomes{failure: 1}},
+			"logger": {httptest.NewRecorder(), outcomes{ignored: 1}},
+		} {
+			b := openBreaker(t, time.Second)
+			g := newGate(t, WithBreaker(b), WithMaxInFlight(1), WithLogger(slog.New(brokenHandler{})))
+			time.Sleep(time.Second)
+			ctx, leave := context.WithCancel(t.Context())
+			h := g.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				leave()
+				w.WriteHeader(500)
+			}))
+			assert.Equal(t, "hook", apart(func() { h.ServeHTTP(c.w, incoming(ctx)) }), name)
+			leave()
+			assert.Equal(t, c.want, outcomesOf(b), name)
+			assert.Zero(t, g.Snapshot().InFlight.Now, name)
+		}
+	})
+}
+
+type brittle struct{ *httptest.ResponseRecorder }
+
+func (brittle) Unwrap() http.ResponseWriter { panic("hook") }
+
+type brokenHandler struct{ slog.Handler }
+
+func (brokenHandler) Enabled(context.Context, slog.Level) bool  { return true }
+func (brokenHandler) Handle(context.Context, slog.Record) error { panic("hook") }
 
 // Clients that leave are no failures of the route, at whatever moment, and nobody is
 // answered: https://github.com/traefik/traefik/issues/13879, .../issues/2932,
