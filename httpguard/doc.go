@@ -30,9 +30,10 @@
 // its end is a success. A half-open probe never waits, nor does a stream.
 //
 //	how the call ended                                   outcome
-//	any status below 500 but 429; 501, 505, 511          success
+//	101, from 200 to 499 but 429; 501, 505, 511          success
 //	429                                                  throttled
-//	500, 502, 503, 504 and every other from 500          failure
+//	500, 502, 503, 504 and every other from 500; a       failure
+//	 status below 200 but 101, which ends no call
 //	one of the time limits, or one of ours further out   failure
 //	the caller's own deadline                            failure, see breaker.WithMinBudget
 //	the caller cancelled, whatever the error says        ignored

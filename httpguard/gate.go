@@ -75,8 +75,12 @@ func Middleware(opts ...Option) (func(http.Handler) http.Handler, error) {
 	return g.Wrap, nil
 }
 
-// Wrap returns next behind the Gate. All handlers of one Gate share its bound.
+// Wrap returns next behind the Gate. All handlers of one Gate share its bound. As for a
+// mux, a nil handler is a panic.
 func (g *Gate) Wrap(next http.Handler) http.Handler {
+	if f, isFunc := next.(http.HandlerFunc); next == nil || isFunc && f == nil {
+		panic("httpguard: Gate.Wrap: the handler is nil")
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.serve(w, r, next) })
 }
 

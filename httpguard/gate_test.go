@@ -97,6 +97,13 @@ func TestMiddleware_RefusesOptionsThatMakeNoSense(t *testing.T) {
 	}
 }
 
+// A mistake in the wiring should not wait for the first request.
+func TestGate_WrapsNoNilHandler(t *testing.T) {
+	const want = "httpguard: Gate.Wrap: the handler is nil"
+	assert.PanicsWithValue(t, want, func() { newGate(t).Wrap(nil) })
+	assert.PanicsWithValue(t, want, func() { newGate(t).Wrap(http.HandlerFunc(nil)) })
+}
+
 // What a request has taken outside is given back when a guard further in refuses; an
 // exempt or bypassing request takes nothing.
 func TestGate_OrderIsExemptDrainBoundBreaker(t *testing.T) {

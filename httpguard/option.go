@@ -231,20 +231,26 @@ func (s *settings) validate() error {
 		if f, isFunc := s.key.(KeyFunc); s.key == nil || isFunc && f == nil {
 			complain("WithBreakers: the key is nil")
 		}
+		if route, isRoute := s.key.(byRoute); isRoute && route.mux == nil {
+			complain("WithBreakers: the mux of ByRoute is nil")
+		}
 		if s.oneGiven {
 			complain("WithBreaker and WithBreakers are both given: a request has one breaker")
 		}
 	}
-	for _, limit := range []struct {
+	limits := [...]struct {
 		option string
 		d      *time.Duration
-	}{{"WithAttemptTimeout", s.attemptTimeout}, {"WithTotalTimeout", s.totalTimeout}, {"WithBodyIdleTimeout", s.bodyIdleTimeout}} {
+	}{{"WithAttemptTimeout", s.attemptTimeout}, {"WithTotalTimeout", s.totalTimeout}, {"WithBodyIdleTimeout", s.bodyIdleTimeout}}
+	for _, limit := range limits {
 		if limit.d != nil && *limit.d <= 0 {
 			complain("%s: %v is not positive", limit.option, *limit.d)
 		}
 	}
-	if s.attemptTimeout != nil && s.totalTimeout != nil && *s.attemptTimeout > *s.totalTimeout {
-		complain("WithAttemptTimeout: %v is longer than the %v of WithTotalTimeout", *s.attemptTimeout, *s.totalTimeout)
+	for _, limit := range limits { // one that could never end a call
+		if total := s.totalTimeout; total != nil && limit.d != nil && *limit.d > *total {
+			complain("%s: %v is longer than the %v of WithTotalTimeout", limit.option, *limit.d, *total)
+		}
 	}
 	if s.finishAt != Headers && s.finishAt != Body {
 		complain("WithFinishAt: %d is neither %v nor %v", uint8(s.finishAt), Headers, Body)

@@ -41,8 +41,12 @@ httpguard: WithFallbackLimit: 0 is not positive`)
 	assert.EqualError(t, err, "httpguard: WithAttemptTimeout: 0s is not positive", "zero is not taken for none")
 	_, err = NewTransport(nil, WithTotalTimeout(time.Second), WithAttemptTimeout(time.Minute))
 	assert.EqualError(t, err, "httpguard: WithAttemptTimeout: 1m0s is longer than the 1s of WithTotalTimeout")
-	_, err = NewTransport(nil, WithTotalTimeout(time.Second), WithAttemptTimeout(time.Second))
+	_, err = NewTransport(nil, WithBodyIdleTimeout(time.Minute), WithTotalTimeout(time.Second))
+	assert.EqualError(t, err, "httpguard: WithBodyIdleTimeout: 1m0s is longer than the 1s of WithTotalTimeout")
+	_, err = NewTransport(nil, WithTotalTimeout(time.Second), WithAttemptTimeout(time.Second), WithBodyIdleTimeout(time.Second))
 	assert.NoError(t, err)
+	_, err = NewTransport(nil, WithBreakers(newGroup(t), ByRoute(nil)))
+	assert.EqualError(t, err, "httpguard: WithBreakers: the mux of ByRoute is nil")
 }
 
 func TestOption_ForTheOtherSideIsAnErrorThatNamesIt(t *testing.T) {

@@ -80,6 +80,8 @@ func statusOutcome(code int) sluice.Outcome {
 	switch {
 	case code == http.StatusTooManyRequests:
 		return sluice.Throttled
+	case code < 200 && code != http.StatusSwitchingProtocols: // not the status of an answer
+		return sluice.Failure
 	case code < http.StatusInternalServerError:
 		return sluice.Success
 	case code == http.StatusNotImplemented,

@@ -85,8 +85,7 @@ func writeRefusal(w http.ResponseWriter, r *http.Request, status int, problem bo
 		w.WriteHeader(status) // for logs
 	case problem:
 		header := w.Header()
-		header.Del("Content-Length")
-		header.Del("Content-Encoding")
+		header.Del("Content-Length") // no more than http.Error does, as something outside may encode what is written here
 		header.Set("Content-Type", "application/problem+json")
 		header.Set("X-Content-Type-Options", "nosniff")
 		w.WriteHeader(status)

@@ -2,6 +2,7 @@ package httpguard
 
 import (
 	"bufio"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -132,6 +133,31 @@ func TestWithProblemJSON(t *testing.T) {
 		assert.Equal(t, want, problem, name)
 	}
 }
+
+// Something outside may compress what is written here, and has said so in the header:
+// without that nobody could read it.
+func TestWithProblemJSON_IsEncodedByWhoeverStandsOutside(t *testing.T) {
+	for _, opts := range [][]Option{nil, {WithProblemJSON()}} {
+		refusing := newGate(t, append(opts, WithBreaker(openBreaker(t, time.Minute)))...).Wrap(writing(200))
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			compressed := gzip.NewWriter(w)
+			defer compressed.Close()
+			refusing.ServeHTTP(compressing{w, compressed}, r)
+		}))
+		defer srv.Close()
+		resp, err := http.Get(srv.URL) // which takes gzip, and unpacks it
+		require.NoError(t, err)
+		assert.Contains(t, readAll(t, resp), "Service Unavailable")
+	}
+}
+
+type compressing struct {
+	http.ResponseWriter
+	to io.Writer
+}
+
+func (w compressing) Write(p []byte) (int, error) { return w.to.Write(p) }
 
 func TestWithRefusal_WritesItsOwnWords(t *testing.T) {
 	var got error

@@ -103,13 +103,8 @@ func (s *settings) validateServer() error {
 	complain := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("httpguard: "+format, args...))
 	}
-	switch key := s.key.(type) {
-	case byHost:
+	if _, isHost := s.key.(byHost); isHost {
 		complain("WithBreakers: ByHost tells upstreams apart, and requests to a server have none; use ByPattern or ByRoute")
-	case byRoute:
-		if key.mux == nil {
-			complain("WithBreakers: the mux of ByRoute is nil")
-		}
 	}
 	o := &s.server
 	if o.maxInFlight != nil && (*o.maxInFlight < 1 || *o.maxInFlight > maxSlots) {
