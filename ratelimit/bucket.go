@@ -37,7 +37,8 @@ type bucket struct {
 	used atomic.Int64
 	// claimed and returned are the units given back. giveBack raises claimed before
 	// it lowers used, and returned after; so claimed is never behind and returned
-	// never ahead. Takes read returned before used.
+	// never ahead. Takes read returned before used. What goes back as if it had never
+	// been taken is in neither.
 	claimed, returned atomic.Int64
 	heir              atomic.Pointer[heir] // set by handOver, after frozen
 	_                 [stripe.Line]byte
@@ -75,21 +76,34 @@ func (b *bucket) level(now int64) (level int64, ok bool) {
 }
 
 // reserve takes n tokens, between 1 and what the bucket holds, that will all be there
-// by latest: when at reaches end. lack and ok are as for take.
-func (b *bucket) reserve(n, latest, now int64) (end, lack, mark int64, ok bool) {
-	if b.ended(now) {
-		return 0, 0, 0, false
-	}
+// by latest: when at reaches end. lack is how many units are missing now, and 0 if it
+// took them. The bucket is not frozen and its scale has not ended. Unlike that of a
+// take, the mark is rather too high than too low, for it says when to go.
+func (b *bucket) reserve(n, latest, now int64) (end, lack, mark int64) {
 	v, last, cost := b.at(now), b.at(latest), n*b.unit
 	for {
-		returned := b.returned.Load()
 		used := b.used.Load()
 		end = max(used, v-b.burst) + cost
 		if end > last {
-			return end, end - v, v, used != frozen
+			return end, end - v, v
 		}
-		if b.used.CompareAndSwap(used, end) {
-			return end, 0, end + returned, true
+		if claimed := b.claimed.Load(); b.used.CompareAndSwap(used, end) {
+			return end, 0, end + claimed
+		}
+	}
+}
+
+// withdraw gives back cost units of a reservation whose tokens will be there when at
+// reaches end. It does nothing and returns false if they are there. Those behind it
+// have to move up by cost.
+func (b *bucket) withdraw(cost, end int64, now func() int64) bool {
+	for {
+		used := b.used.Load()
+		if b.at(now()) >= end { // looked at after used: see giveBack
+			return false
+		}
+		if b.used.CompareAndSwap(used, used-cost) {
+			return true
 		}
 	}
 }
@@ -117,19 +131,21 @@ func (b *bucket) debit(n, debt, now int64) (ok bool) {
 }
 
 // giveBack gives back cost units of a take that ended at mark, but no more than
-// would be there if it had never been: what has run over the brim since then, or
-// would have, is lost.
+// would be there if it had never been: what has run over the brim since, or would
+// have, is lost.
 //
-// What has been taken after that take lies between mark and used + claimed. The take
-// itself lies before, so of its units those are still of use that lie, after all
-// that has been given back, within burst of what is produced by now:
+// If nothing has been taken since, all can go back, at any time, and it is as if
+// nobody had ever come. Otherwise later takes lie between mark and used + claimed. Of
+// the take's own units, which end at mark, those are still worth something that lie,
+// moved back by all that others have given back, within burst of what is produced by
+// now:
 //
 //	refund = min(cost, mark − claimed − (at(now) − burst)), at least 0
 //
-// If nothing has been taken since, then nobody but this take stands between the
-// bucket and the brim, and all can go back at any time. Otherwise time is read after
-// used: a take in between, which may have seen the bucket full, makes the
-// CompareAndSwap fail.
+// That is exact unless others who took later have given back before; then it may be
+// less by what they gave, near the brim. It is never more. Time is read after used:
+// if somebody takes in between, who may have seen the bucket full, the
+// CompareAndSwap fails.
 func (b *bucket) giveBack(cost, mark int64, now func() int64) {
 	for {
 		used := b.used.Load()
@@ -140,10 +156,13 @@ func (b *bucket) giveBack(cost, mark int64, now func() int64) {
 			continue
 		}
 		claimed := b.claimed.Load()
-		refund := cost
-		if used+claimed != mark {
-			refund = min(cost, mark-claimed-(b.at(now())-b.burst))
+		if used+claimed == mark {
+			if b.used.CompareAndSwap(used, used-cost) {
+				return
+			}
+			continue
 		}
+		refund := min(cost, mark-claimed-(b.at(now())-b.burst))
 		if refund <= 0 {
 			return
 		}

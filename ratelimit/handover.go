@@ -44,26 +44,32 @@ func (l Level) String() string {
 // MarshalText returns the text of String.
 func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-// handOver ends b, and begins next with what b has. next is one that nobody knows
-// yet; its epoch is now.
-func (b *bucket) handOver(next *bucket, how Level, now int64) {
+// handOver ends b, and begins next with what b has, and what those who are queued
+// wait for besides. next is one that nobody knows yet; its epoch is now. The caller
+// lets the queue take its tokens again, and then calls inherit.
+func (b *bucket) handOver(next *bucket, how Level, queued, now int64) (used int64) {
 	used, v := b.used.Swap(frozen), b.at(now)
 	if b.ended(now) { // what came after its end fills it, if it comes to that
 		late := b.scale
 		late.epoch += maxSpan
 		v += late.at(now)
 	}
-	level := min(v-used, b.burst)
+	level := min(v-(used-queued), b.burst)
 	if how == ProportionalLevel && level > 0 {
 		level = rescale(level, b.burst, next.burst)
 	} else {
 		level = min(rescale(level, b.unit, next.unit), next.burst)
 	}
 	next.used.Store(-level)
-	b.heir.Store(&heir{next, used, b.claimed.Load(), -level})
+	return used
 }
 
-// end ends b, and what it has is lost.
+// inherit lets what is given back to b, which ended at used, go to next.
+func (b *bucket) inherit(next *bucket, used int64) {
+	b.heir.Store(&heir{next, used, b.claimed.Load(), next.used.Load()})
+}
+
+// end ends b. What it has, and what is given back to it, is lost.
 func (b *bucket) end() {
 	b.used.Store(frozen)
 	b.heir.Store(new(heir))

@@ -30,11 +30,13 @@ type Limiter struct {
 	cur  atomic.Pointer[plan]
 	name string
 	tier tier
-	// mu puts changes of the configuration in order.
-	mu      sync.Mutex
-	waiting atomic.Int64 // callers in wait, counted by themselves
-	last    lastRefusal
-	tally   *tally // nil if nothing is counted
+	// mu puts changes of the configuration in order, and guards queue.
+	mu    sync.Mutex
+	queue queue
+	// queued counts turns in queue, waiting those of waiters. Written under mu.
+	queued, waiting atomic.Int64
+	last            lastRefusal
+	tally           *tally // nil if nothing is counted
 }
 
 // New returns a limiter of that name, which must not be empty, and that rate. It
@@ -127,6 +129,7 @@ func (l *Limiter) Refund(d Decision) {
 	if l != nil && d.n > 0 && d.OK() {
 		l.giveBack(0, d, 0)
 		l.tally.countRefund()
+		l.stir()
 	}
 }
 
@@ -160,7 +163,7 @@ func (l *Limiter) peek(_ uint64, n, now int64) Decision {
 }
 
 func (l *Limiter) giveBack(_ uint64, d Decision, _ int64) {
-	if c, ok := d.by.judge.(*claim); ok {
+	if c, ok := d.by.judge.(*claim); ok && c.most > 0 {
 		c.bucket.undo(d.n, d.mark)
 	}
 }

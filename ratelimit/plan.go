@@ -21,16 +21,21 @@ func newPlan(name string, c Config, now int64) *plan {
 	return p
 }
 
-// handOver ends p, and begins next with what p has.
-func (p *plan) handOver(next *plan, how Level, now int64) {
+// handOver ends p, and begins next with what p has. Those in q take their tokens
+// again, in the same order.
+func (p *plan) handOver(next *plan, how Level, q *queue, now int64) {
 	switch {
-	case p.config.Rate.IsUnlimited():
+	case p.limit.IsUnlimited():
 		next.own.used.Store(-next.own.burst)
-	case p.config.Rate.IsBlocked():
+	case p.limit.IsBlocked():
 		next.own.used.Store(0)
 	case how == ResetLevel || next.most == 0:
 		p.own.end()
 	default:
-		p.own.handOver(&next.own, how, now)
+		used := p.own.handOver(&next.own, how, q.cost(), now)
+		q.restart(&next.own)
+		p.own.inherit(&next.own, used)
+		return
 	}
+	q.restart(&next.own)
 }

@@ -11,60 +11,52 @@ import (
 // not be copied. The methods of the zero Reservation say that there is nothing to
 // wait for, and do nothing.
 type Reservation struct {
-	_     noCopy
-	l     *Limiter
-	taken Decision // the zero Decision once it is cancelled
-	at    int64    // when the tokens are there
+	_ noCopy
+	l *Limiter
+	t *turn // nil if there is nothing to wait for or to give back
 }
 
 // Reserve takes n tokens that will be there within maxWait, for a caller who does his
 // own waiting. It refuses with a *LimitError and takes nothing if they will not. A
-// maxWait below 0 counts as 0.
+// maxWait below 0 counts as 0. An n of 0 reserves nothing.
 //
-// An n of 0 reserves nothing. MaxWait and MaxWaiters are about Wait and do not matter
-// here.
+// MaxWait and MaxWaiters are about Wait and do not matter here. Reserve takes a mutex
+// for a few instructions and allocates the place in the queue.
 func (l *Limiter) Reserve(n int64, maxWait time.Duration) (Reservation, error) {
 	if l == nil {
 		return Reservation{}, nil
 	}
-	now := clock.Now()
-	d, at := l.reserve(n, clock.After(now, min(maxWait, maxFill)), now)
-	if !d.OK() && n > 0 && !d.Never() {
-		return Reservation{}, l.refuse(d, ReasonMaxWait)
+	now, t := clock.Now(), &turn{n: n}
+	d, _ := l.enqueue(t, clock.After(now, min(maxWait, maxFill)), now)
+	switch {
+	case d.OK():
+		l.tally.count(d)
+		return Reservation{l: l, t: t}, nil
+	case n == 0: // in debt
+		return Reservation{}, d.Err()
 	}
-	l.tally.count(d)
-	return Reservation{l: l, taken: d, at: at}, d.Err()
+	return Reservation{}, l.refuse(d, ReasonMaxWait)
 }
 
-// Delay returns how long from now the holder has to wait yet, 0 if he may go.
+// Delay returns how long from now the holder has to wait yet, 0 if he may go. It gets
+// shorter when somebody before him gives his tokens back, or when Update raises the
+// rate; it never gets longer.
 func (r *Reservation) Delay() time.Duration {
-	if r.at == 0 {
+	if r.t == nil {
 		return 0
 	}
-	return time.Duration(max(0, r.at-clock.Now()))
+	at, _ := r.l.turnOf(r.t)
+	return time.Duration(max(0, at-clock.Now()))
 }
 
-// Cancel gives the tokens back, as Limiter.Refund does, also when the time to go has
-// come. Those who reserved later keep the time that they were promised. Only the
-// first Cancel counts.
+// Cancel gives the tokens back. If they are not there yet, it is as if they had never
+// been reserved; else it is worth what Limiter.Refund says. Only the first Cancel
+// counts.
 func (r *Reservation) Cancel() {
-	r.l.Refund(r.taken)
-	r.taken = Decision{}
-}
-
-// reserve takes n tokens that will be there by latest, at the time at. If they will
-// not, d is the refusal of taking them now.
-func (l *Limiter) reserve(n, latest, now int64) (d Decision, at int64) {
-	for {
-		p := l.cur.Load()
-		if !p.can(n) {
-			if d, ok := p.peek(n, now); ok {
-				return d, now
-			}
-		} else if end, lack, mark, ok := p.own.reserve(n, latest, now); ok {
-			return Decision{&p.origin, n, lack, mark}, clock.After(p.own.epoch, p.own.span(end))
-		}
-		l.renew(p, now)
+	if r.t != nil {
+		r.l.cancel(r.t)
+		r.l.tally.countRefund()
+		r.t = nil
 	}
 }
 

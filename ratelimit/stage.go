@@ -40,7 +40,7 @@ func (l *Limiter) Admit(ctx context.Context, now int64) (stage.Ticket, error) {
 	d := l.take(0, 1, now)
 	if !d.OK() {
 		if wait := l.cur.Load().config.MaxWait; wait > 0 && !d.Never() {
-			return l.admitLater(ctx, d, now)
+			return l.admitLater(ctx, now)
 		}
 		l.tally.count(d)
 		return stage.Ticket{}, l.last.of(d, d.mark+d.lack)
@@ -59,9 +59,9 @@ func (l *Limiter) Settle(t stage.Ticket, _ context.Context, _ int64, err error, 
 	}
 }
 
-// admitLater waits for the token that was refused by d.
-func (l *Limiter) admitLater(ctx context.Context, d Decision, now int64) (stage.Ticket, error) {
-	d, err := l.wait(ctx, d, now)
+// admitLater waits for a token, which is not there at now.
+func (l *Limiter) admitLater(ctx context.Context, now int64) (stage.Ticket, error) {
+	d, err := l.wait(ctx, 1, now)
 	if err != nil {
 		return stage.Ticket{}, err
 	}

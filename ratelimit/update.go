@@ -40,10 +40,22 @@ func (l *Limiter) UpdateLevel(c Config, how Level) error {
 
 // swap puts c in force. The caller holds l.mu. From when the old bucket is frozen to
 // when the new plan can be seen, callers go round in renew.
-func (l *Limiter) swap(old *plan, c Config, how Level, now int64) {
+func (l *Limiter) swap(old *plan, c Config, how Level, now int64) *plan {
 	next := newPlan(l.name, c, now)
-	old.handOver(next, how, now)
+	old.handOver(next, how, &l.queue, now)
 	l.cur.Store(next)
+	l.wakeFirst()
+	return next
+}
+
+// current returns the plan in force, with a scale that reaches beyond now. The caller
+// holds l.mu.
+func (l *Limiter) current(now int64) *plan {
+	p := l.cur.Load()
+	if p.most > 0 && p.own.ended(now) {
+		p = l.swap(p, p.config, KeepLevel, now)
+	}
+	return p
 }
 
 // renew is for a caller who found p's bucket frozen, or its scale at its end, which
@@ -55,7 +67,5 @@ func (l *Limiter) renew(p *plan, now int64) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.cur.Load() == p {
-		l.swap(p, p.config, KeepLevel, now)
-	}
+	l.current(now)
 }
