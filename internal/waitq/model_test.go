@@ -156,9 +156,9 @@ func walk(t *testing.T, p Policy, n int, draw func(n int) int) {
 			if overload && p.Target > 0 {
 				wait = min(wait, p.Target)
 			}
-			out := q.Push(e, class, now, now+30)
+			out := q.Push(e, class, now)
 			require.Same(t, want, out, where)
-			require.Equal(t, now+min(30, int64(wait)), e.Deadline(), where)
+			require.Equal(t, now+int64(wait), e.Deadline(), where)
 			if !open {
 				require.Same(t, e, out, "%s: closed for its class", where)
 			}

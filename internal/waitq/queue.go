@@ -57,13 +57,12 @@ func (q *Queue[T]) Overloaded(now int64) bool {
 	return q.n > 0 && now-q.since >= int64(q.policy.Interval)
 }
 
-// Push lets e wait until its deadline, which is the policy's or until, whichever is
-// sooner. It returns the entry for which there is no room: none, e itself, or one
-// that was waiting and had to go because it would have been served last.
-func (q *Queue[T]) Push(e *Entry[T], class int, now, until int64) (out *Entry[T]) {
+// Push lets e wait. It returns the entry for which there is no room: none, e itself,
+// or one that was waiting and had to go because it would have been served last.
+func (q *Queue[T]) Push(e *Entry[T], class int, now int64) (out *Entry[T]) {
 	overload := q.Overloaded(now)
 	e.class, e.at = uint8(class), now
-	e.deadline = min(until, after(now, q.policy.wait(overload)))
+	e.deadline = after(now, q.policy.wait(overload))
 	if q.n == 0 {
 		q.since = now
 	}

@@ -25,7 +25,7 @@ func newDesk(p Policy) *desk {
 func (d *desk) push(class int, now int64) int {
 	e := &Entry[int]{Owner: len(d.entries)}
 	d.entries = append(d.entries, e)
-	if out := d.Push(e, class, now, Never); out != nil {
+	if out := d.Push(e, class, now); out != nil {
 		return out.Owner
 	}
 	return -1
@@ -75,27 +75,24 @@ func TestQueue_TheZeroQueueLetsNobodyWait(t *testing.T) {
 
 func TestQueue_Deadlines(t *testing.T) {
 	for name, c := range map[string]struct {
-		policy     Policy
-		now, until int64
-		want       int64
+		policy Policy
+		want   int64
 	}{
-		"the policy's":      {Policy{MaxWait: 50}, 100, Never, 150},
-		"the caller's":      {Policy{MaxWait: 50}, 100, 120, 120},
-		"at once":           {Policy{}, 100, Never, 100},
-		"passed":            {Policy{MaxWait: 50}, 100, 90, 90},
-		"none":              {Policy{MaxWait: math.MaxInt64}, 100, Never, Never},
-		"calm":              {Policy{MaxWait: 50, Target: 5, Interval: 1}, 100, Never, 150},
-		"in overload":       {Policy{MaxWait: 50, Target: 5}, 100, Never, 105},
-		"a shorter MaxWait": {Policy{MaxWait: 3, Target: 5}, 100, Never, 103},
+		"the usual":         {Policy{MaxWait: 50}, 150},
+		"at once":           {Policy{}, 100},
+		"none":              {Policy{MaxWait: math.MaxInt64}, Never},
+		"calm":              {Policy{MaxWait: 50, Target: 5, Interval: 1}, 150},
+		"in overload":       {Policy{MaxWait: 50, Target: 5}, 105},
+		"a shorter MaxWait": {Policy{MaxWait: 3, Target: 5}, 103},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.policy.MaxQueue = 2
 			d := newDesk(c.policy)
-			d.push(0, c.now)
+			d.push(0, 100)
 			e := new(Entry[int])
-			require.Nil(t, d.Push(e, 0, c.now, c.until))
+			require.Nil(t, d.Push(e, 0, 100))
 			assert.Equal(t, c.want, e.Deadline())
-			assert.Equal(t, c.now, e.At())
+			assert.EqualValues(t, 100, e.At())
 			assert.True(t, e.Queued())
 		})
 	}

@@ -19,7 +19,7 @@ const (
 	Full
 	// Expired: it has waited for as long as it may.
 	Expired
-	// Left: the caller's ctx or its deadline came first.
+	// Left: the caller's ctx ended first.
 	Left
 	// TooLarge: it wants more places than there are.
 	TooLarge
@@ -80,7 +80,7 @@ func NewSemaphore(limit int, p Policy, now func() int64) *Semaphore {
 	s := &Semaphore{now: now}
 	s.limit.Store(int64(limit))
 	s.queue.SetPolicy(p)
-	s.open.Store(s.queue.Open())
+	s.publish()
 	return s
 }
 
@@ -130,18 +130,21 @@ func (s *Semaphore) Refuses(n int) Verdict {
 	return Full
 }
 
+// Wanted reports whether somebody waits. It takes no lock.
+func (s *Semaphore) Wanted() bool { return s.word.Load()&waiting != 0 }
+
 // Open returns the classes whose calls may find room to wait, as bits; a call of
 // another class is refused by Wait. It takes no lock.
 func (s *Semaphore) Open() uint32 { return s.open.Load() }
 
 // Wait acquires n places, at least 1, and waits for them if it must and the policy
-// allows, not beyond until. It returns when it was admitted, and how it ended.
-func (s *Semaphore) Wait(ctx context.Context, n, class int, now, until int64) (at int64, v Verdict) {
-	w, v := s.enter(n, class, now, until)
+// allows, as long as ctx lives. It returns when it was admitted, and how it ended.
+func (s *Semaphore) Wait(ctx context.Context, n, class int, now int64) (at int64, v Verdict) {
+	w, v := s.enter(n, class, now)
 	if w == nil {
 		return now, v
 	}
-	return s.await(ctx, w, until)
+	return s.await(ctx, w)
 }
 
 // Update changes the limit, in [0, MaxLimit], and the policy. It does not block on

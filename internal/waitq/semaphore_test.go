@@ -51,13 +51,9 @@ func inHall(t *testing.T, limit int, p Policy, f func(h *hall)) {
 // comes lets somebody wait for n places, as one of class, and returns when it waits
 // or is decided.
 func (h *hall) comes(ctx context.Context, who string, n, class int) {
-	until := Never
-	if d, ok := ctx.Deadline(); ok {
-		until = h.now() + int64(time.Until(d))
-	}
 	go func() {
 		came := h.now()
-		at, v := h.Wait(ctx, n, class, came, until)
+		at, v := h.Wait(ctx, n, class, came)
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.ended = append(h.ended, end{who, v, time.Duration(at - 1)})
@@ -200,13 +196,13 @@ func TestSemaphore_TheCallersDeadline(t *testing.T) {
 	p.MaxWait = 50 * time.Millisecond
 	inHall(t, 1, p, func(h *hall) {
 		require.True(t, h.TryAcquire(1))
-		for who, limit := range map[string]time.Duration{"sooner": 20, "later": 80, "same": 50} {
+		for who, limit := range map[string]time.Duration{"sooner": 20, "later": 80} {
 			ctx, cancel := context.WithTimeout(h.t.Context(), limit*time.Millisecond)
 			defer cancel()
 			h.comes(ctx, who, 1, 1)
 		}
 		time.Sleep(time.Second)
-		h.expect(end{"sooner", Left, 20 * time.Millisecond}, end{"later", Expired, 50 * time.Millisecond}, end{"same", Left, 50 * time.Millisecond})
+		h.expect(end{"sooner", Left, 20 * time.Millisecond}, end{"later", Expired, 50 * time.Millisecond})
 		h.frees(1)
 	})
 }
@@ -217,13 +213,11 @@ func TestSemaphore_AFreePlaceIsNotGivenToOneWhoseTimeIsOver(t *testing.T) {
 	now := int64(1)
 	s := NewSemaphore(1, Policy{MaxQueue: 3, MaxWait: 50}, func() int64 { return now })
 	require.True(t, s.TryAcquire(1))
-	expired, _ := s.enter(1, 1, 1, Never)
-	gone, _ := s.enter(1, 1, 2, 40)
-	next, _ := s.enter(1, 1, 3, Never)
+	expired, _ := s.enter(1, 1, 1)
+	next, _ := s.enter(1, 1, 2)
 	now = 51
 	s.Release(1)
 	assert.Equal(t, verdict{Expired, 51}, <-expired.told)
-	assert.Equal(t, verdict{Expired, 51}, <-gone.told)
 	assert.Equal(t, verdict{Admitted, 51}, <-next.told)
 	assert.Equal(t, 1, s.InUse())
 }
@@ -259,10 +253,10 @@ func TestSemaphore_APlaceThatComesTooLateIsPassedOn(t *testing.T) {
 	for range 100 {
 		s := NewSemaphore(1, patient, func() int64 { return 7 })
 		require.True(t, s.TryAcquire(1))
-		late, _ := s.enter(1, 1, 1, Never)
-		next, _ := s.enter(1, 1, 2, Never)
+		late, _ := s.enter(1, 1, 1)
+		next, _ := s.enter(1, 1, 2)
 		s.Release(1)
-		_, v := s.await(ctx, late, Never)
+		_, v := s.await(ctx, late)
 		require.Equal(t, Left, v)
 		require.Equal(t, verdict{Admitted, 7}, <-next.told)
 		s.Release(1)
@@ -403,10 +397,10 @@ func TestSemaphore_WaitersAreUsedAgain(t *testing.T) {
 	require.True(t, s.TryAcquire(1))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	assert.Zero(t, testing.AllocsPerRun(100, func() { s.Wait(ctx, 1, 1, 100, Never) }))
+	assert.Zero(t, testing.AllocsPerRun(100, func() { s.Wait(ctx, 1, 1, 100) }))
 
 	for range 3 * maxSpares {
-		go s.Wait(t.Context(), 1, 1, 100, Never)
+		go s.Wait(t.Context(), 1, 1, 100)
 	}
 	require.Eventually(t, func() bool { n, _ := s.Queue(100); return n == patient.MaxQueue }, time.Minute, time.Millisecond)
 	s.Update(0, patient)

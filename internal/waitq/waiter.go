@@ -20,7 +20,7 @@ type verdict struct {
 }
 
 // enter takes n places or queues for them. A nil waiter says that it is decided.
-func (s *Semaphore) enter(n, class int, now, until int64) (*waiter, Verdict) {
+func (s *Semaphore) enter(n, class int, now int64) (*waiter, Verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if v := s.Refuses(n); v != Full {
@@ -30,7 +30,7 @@ func (s *Semaphore) enter(n, class int, now, until int64) (*waiter, Verdict) {
 		return nil, Admitted
 	}
 	w := s.waiter(n)
-	out := s.queue.Push(&w.Entry, class, now, until)
+	out := s.queue.Push(&w.Entry, class, now)
 	if out != nil && out != &w.Entry {
 		s.tell(out.Owner, Full, now)
 	}
@@ -60,12 +60,12 @@ func (s *Semaphore) admitOrMark(n int) bool {
 	}
 }
 
-// await waits until w has been told, or ctx is done, or its deadline has come.
-func (s *Semaphore) await(ctx context.Context, w *waiter, until int64) (int64, Verdict) {
+// await waits until w has been told, or ctx is done, or its deadline has come. When
+// several of these have happened, ctx comes first.
+func (s *Semaphore) await(ctx context.Context, w *waiter) (int64, Verdict) {
 	var late <-chan time.Time
-	deadline := w.Deadline()
-	if deadline < until { // else the ctx will end it
-		late = w.alarm(time.Duration(deadline - w.At()))
+	if w.Deadline() != Never {
+		late = w.alarm(time.Duration(w.Deadline() - w.At()))
 	}
 	var v verdict
 	select {
@@ -76,13 +76,13 @@ func (s *Semaphore) await(ctx context.Context, w *waiter, until int64) (int64, V
 		v = s.leave(w, Expired)
 	}
 	switch {
-	case v.is == Admitted && ctx.Err() == nil:
+	case ctx.Err() != nil:
+		if v.is == Admitted {
+			s.Release(w.n)
+		}
+		v.is = Left
+	case v.is == Admitted:
 		s.waited(v.at - w.At())
-	case v.is == Admitted: // too late
-		s.Release(w.n)
-		v.is = Left
-	case v.is == Expired && deadline == until:
-		v.is = Left
 	}
 	s.mu.Lock()
 	s.keep(w)
@@ -139,7 +139,16 @@ func (s *Semaphore) passLocked(now int64) {
 		s.word.Add(uint64(w.n))
 		s.tell(w, Admitted, now)
 	}
-	s.open.Store(s.queue.Open())
+	s.publish()
+}
+
+// publish says who may find room to wait. The caller holds s.mu.
+func (s *Semaphore) publish() {
+	open := s.queue.Open()
+	if s.limit.Load() == 0 {
+		open = 0
+	}
+	s.open.Store(open)
 }
 
 // waited counts an admission after a wait, once it is sure that somebody uses it.

@@ -1,0 +1,425 @@
+package bulkhead
+
+import (
+	"context"
+	"errors"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluicego/sluice"
+)
+
+var errDown = errors.New("down")
+
+func build(t *testing.T, limit int, opts ...Option) *Bulkhead {
+	t.Helper()
+	b, err := New("payments", limit, opts...)
+	require.NoError(t, err)
+	return b
+}
+
+// fill takes n places, and returns what gives them back, one at a time.
+func fill(t *testing.T, b *Bulkhead, n int) (free func()) {
+	t.Helper()
+	permits := make([]Permit, n)
+	for i := range permits {
+		p, err := b.TryAcquire(t.Context())
+		require.NoError(t, err)
+		permits[i].bulkhead, permits[i].n = p.bulkhead, p.n
+	}
+	return func() {
+		permits[0].Close()
+		permits = permits[1:]
+	}
+}
+
+// journal is what several goroutines noted, in order.
+type journal[T any] struct {
+	mu    sync.Mutex
+	notes []T
+}
+
+func (j *journal[T]) add(note T) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.notes = append(j.notes, note)
+}
+
+func (j *journal[T]) read() []T {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.notes)
+}
+
+// reasonFor checks that err is a refusal in every respect, and returns its reason.
+func reasonFor(t *testing.T, err error) string {
+	t.Helper()
+	require.ErrorIs(t, err, ErrFull)
+	require.ErrorIs(t, err, sluice.ErrRejected)
+	full, ok := errors.AsType[*FullError](err)
+	require.True(t, ok)
+	rejection, ok := errors.AsType[sluice.Rejection](err)
+	require.True(t, ok)
+	assert.Equal(t, full.Reason() == ReasonClosed, errors.Is(err, ErrClosed))
+	assert.Equal(t, full.Reason() == ReasonExceedsCapacity, errors.Is(err, ErrExceedsCapacity))
+	assert.NotErrorIs(t, err, context.DeadlineExceeded)
+	return rejection.Reason()
+}
+
+func TestBulkhead_AdmitsAsManyAsItsLimit(t *testing.T) {
+	b := build(t, 3)
+	free := fill(t, b, 3)
+	for _, ask := range []func(context.Context) (Permit, error){b.Acquire, b.TryAcquire} {
+		_, err := ask(t.Context())
+		assert.Equal(t, ReasonFull, reasonFor(t, err))
+		assert.EqualError(t, err, `bulkhead "payments": full`)
+	}
+	free()
+	p, err := b.Acquire(t.Context())
+	require.NoError(t, err)
+	_, err = b.Acquire(t.Context())
+	assert.Equal(t, ReasonFull, reasonFor(t, err))
+	p.Close()
+	assert.Equal(t, 2, b.Snapshot().InFlight)
+}
+
+func TestBulkhead_Weights(t *testing.T) {
+	b := build(t, 10)
+	p, err := b.AcquireN(t.Context(), 7)
+	require.NoError(t, err)
+	_, err = b.TryAcquireN(t.Context(), 4)
+	assert.Equal(t, ReasonFull, reasonFor(t, err))
+	q, err := b.TryAcquireN(t.Context(), 3)
+	require.NoError(t, err)
+	assert.Equal(t, 10, b.Snapshot().InFlight)
+	p.Close()
+	assert.Equal(t, 3, b.Snapshot().InFlight)
+	q.Close()
+	assert.Zero(t, b.Snapshot().InFlight)
+}
+
+// https://github.com/golang/go/issues/80183: a negative n corrupts a semaphore. And
+// what is larger than the whole waits for ever in one.
+func TestCase29_ImpossibleNumbersAreRefusedAtOnce(t *testing.T) {
+	b := build(t, 10, WithQueue(10, math.MaxInt64))
+	for _, ask := range []func(context.Context, int) (Permit, error){b.AcquireN, b.TryAcquireN} {
+		for _, n := range []int{0, -1, math.MinInt} {
+			_, err := ask(t.Context(), n)
+			require.ErrorContains(t, err, `bulkhead "payments": `)
+			require.ErrorContains(t, err, "at least 1 is wanted")
+			assert.NotErrorIs(t, err, sluice.ErrRejected, "it is a mistake, not a refusal")
+		}
+		for _, n := range []int{11, math.MaxInt} {
+			_, err := ask(t.Context(), n)
+			assert.Equal(t, ReasonExceedsCapacity, reasonFor(t, err))
+			wait, ok := sluice.RetryAfter(err)
+			assert.True(t, ok)
+			assert.Negative(t, wait, "never")
+		}
+	}
+	free := fill(t, b, 10)
+	_, err := b.AcquireN(t.Context(), 11)
+	assert.Equal(t, ReasonExceedsCapacity, reasonFor(t, err))
+	free()
+	assert.Equal(t, 9, b.Snapshot().InFlight)
+}
+
+func TestBulkhead_NobodyAsksForATimeThatNobodyKnows(t *testing.T) {
+	b := build(t, 0)
+	_, err := b.Acquire(t.Context())
+	assert.Equal(t, ReasonClosed, reasonFor(t, err))
+	_, ok := sluice.RetryAfter(err)
+	assert.False(t, ok, "it may be opened again")
+}
+
+// However it is settled, and however often, a permit gives back what it took, once.
+func TestPermit_SettlesOnce(t *testing.T) {
+	settlings := map[string]func(p *Permit){
+		"Done":   func(p *Permit) { p.Done(nil) },
+		"failed": func(p *Permit) { p.Done(errDown) },
+		"Settle": func(p *Permit) { p.Settle(sluice.Throttled) },
+		"Cancel": func(p *Permit) { p.Cancel() },
+		"Close":  func(p *Permit) { p.Close() },
+	}
+	for first, settle := range settlings {
+		for second, again := range settlings {
+			b := build(t, 5)
+			other, err := b.AcquireN(t.Context(), 2)
+			require.NoError(t, err)
+			p, err := b.AcquireN(t.Context(), 3)
+			require.NoError(t, err)
+			settle(&p)
+			again(&p)
+			assert.Equalf(t, 2, b.Snapshot().InFlight, "%s, then %s", first, second)
+			other.Close()
+		}
+	}
+	for name, settle := range settlings {
+		assert.NotPanics(t, func() { settle(new(Permit)) }, name)
+	}
+}
+
+func TestBulkhead_Do(t *testing.T) {
+	b := build(t, 1)
+	err := b.Do(t.Context(), func(ctx context.Context) error {
+		assert.Equal(t, 1, b.Snapshot().InFlight)
+		inner := b.Do(ctx, func(context.Context) error { t.Error("it is full"); return nil })
+		assert.Equal(t, ReasonFull, reasonFor(t, inner))
+		return errDown
+	})
+	assert.Same(t, errDown, err)
+	assert.Zero(t, b.Snapshot().InFlight)
+}
+
+func TestLaw4_EveryAdmissionEnds(t *testing.T) {
+	b := build(t, 1)
+	assert.PanicsWithValue(t, "boom", func() {
+		_ = b.Do(t.Context(), func(context.Context) error { panic("boom") })
+	})
+	assert.Zero(t, b.Snapshot().InFlight, "after a panic")
+
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		_ = b.Do(t.Context(), func(context.Context) error { runtime.Goexit(); return nil })
+	})
+	wg.Wait()
+	assert.Zero(t, b.Snapshot().InFlight, "after the end of the goroutine")
+}
+
+// Of 1000 calls with a ctx that was done, failsafe-go's bulkhead gave 504 a permit:
+// a select takes what is ready at random.
+func TestLaw6_ACtxThatIsDoneTakesNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	b := build(t, 5, WithQueue(5, time.Hour))
+	for range 1000 {
+		for _, ask := range []func(context.Context) (Permit, error){b.Acquire, b.TryAcquire} {
+			_, err := ask(ctx)
+			require.Equal(t, context.Canceled, err)
+		}
+	}
+	err := b.Do(ctx, func(context.Context) error { t.Error("not called"); return nil })
+	assert.Equal(t, context.Canceled, err)
+	assert.Zero(t, b.Snapshot().Totals)
+}
+
+func TestBulkhead_TheNilBulkheadLetsEverythingPass(t *testing.T) {
+	var b *Bulkhead
+	for _, ask := range []func() (Permit, error){
+		func() (Permit, error) { return b.Acquire(t.Context()) },
+		func() (Permit, error) { return b.TryAcquire(t.Context()) },
+		func() (Permit, error) { return b.AcquireN(t.Context(), math.MaxInt) },
+		func() (Permit, error) { return b.TryAcquireN(t.Context(), -1) },
+	} {
+		p, err := ask()
+		require.NoError(t, err)
+		p.Done(nil)
+	}
+	assert.Same(t, errDown, b.Do(t.Context(), func(context.Context) error { return errDown }))
+	v, err := sluice.Call(t.Context(), b, func(context.Context) (int, error) { return 42, nil })
+	assert.NoError(t, err)
+	assert.Equal(t, 42, v)
+	assert.Empty(t, b.Name())
+	assert.Zero(t, b.Snapshot())
+	assert.Zero(t, b.Config())
+	assert.NoError(t, b.SetLimit(5))
+	assert.NoError(t, b.Update(build(t, 1).Config()))
+	assert.Error(t, b.Update(Config{}))
+	b.Collect(nil)
+}
+
+// Waiting costs the call nothing but the wait, and ends in whatever comes first.
+func TestBulkhead_Waits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := build(t, 1, WithQueue(3, 50*time.Millisecond))
+		free := fill(t, b, 1)
+		var wg sync.WaitGroup
+		start := time.Now()
+		wait := func(ctx context.Context, after time.Duration, check func(error)) {
+			wg.Go(func() {
+				err := b.Do(ctx, func(context.Context) error { return nil })
+				assert.Equal(t, after, time.Since(start))
+				check(err)
+			})
+			synctest.Wait()
+		}
+		short, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, errDown)
+		defer cancel()
+		gone, leave := context.WithCancel(t.Context())
+
+		wait(t.Context(), 40*time.Millisecond, func(err error) { assert.NoError(t, err) })
+		wait(short, 20*time.Millisecond, func(err error) { assert.Equal(t, context.DeadlineExceeded, err, "its own error") })
+		wait(gone, 10*time.Millisecond, func(err error) { assert.Equal(t, context.Canceled, err, "its own error") })
+		wait(t.Context(), 0, func(err error) { assert.Equal(t, ReasonQueueFull, reasonFor(t, err)) })
+		assert.Equal(t, 3, b.Snapshot().Waiting)
+
+		time.Sleep(10 * time.Millisecond)
+		leave()
+		synctest.Wait()
+		wait(t.Context(), 40*time.Millisecond, func(err error) { assert.NoError(t, err) })
+		wait(t.Context(), 10*time.Millisecond, func(err error) { assert.Equal(t, ReasonQueueFull, reasonFor(t, err)) })
+		_, err := b.TryAcquire(t.Context())
+		assert.Equal(t, ReasonFull, reasonFor(t, err))
+
+		time.Sleep(30 * time.Millisecond)
+		free()
+		wg.Wait()
+		assert.Equal(t, TotalsSnapshot{Admitted: 3, Waited: 2, WaitTime: 70 * time.Millisecond, GaveUp: 2}, b.Snapshot().Totals)
+		assert.Equal(t, RefusedSnapshot{Full: 1, QueueFull: 2}, b.Snapshot().Refused)
+		assert.Zero(t, b.Snapshot().InFlight)
+	})
+}
+
+func TestBulkhead_MaxWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := build(t, 1, WithQueue(3, 50*time.Millisecond))
+		free := fill(t, b, 1)
+		start := time.Now()
+		_, err := b.Acquire(t.Context())
+		assert.Equal(t, ReasonMaxWait, reasonFor(t, err))
+		assert.Equal(t, 50*time.Millisecond, time.Since(start))
+		free()
+		assert.NoError(t, b.Do(t.Context(), func(context.Context) error { return nil }))
+		assert.Equal(t, RefusedSnapshot{MaxWait: 1}, b.Snapshot().Refused)
+	})
+}
+
+// https://github.com/resilience4j/resilience4j/issues/1283 and its like: a call that
+// cannot succeed waits all the same. What is known to be in vain is refused at once.
+func TestCase26_NobodyWaitsInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := build(t, 1, WithQueue(1, time.Hour))
+		free := fill(t, b, 1)
+		go func() { _ = b.Do(t.Context(), func(context.Context) error { return nil }) }()
+		synctest.Wait()
+		start := time.Now()
+		past, cancel := context.WithDeadline(t.Context(), start.Add(-time.Second))
+		defer cancel()
+		for want, ask := range map[string]func() (Permit, error){
+			ReasonQueueFull:       func() (Permit, error) { return b.Acquire(t.Context()) },
+			ReasonFull:            func() (Permit, error) { return b.TryAcquire(t.Context()) },
+			ReasonExceedsCapacity: func() (Permit, error) { return b.AcquireN(t.Context(), 2) },
+		} {
+			_, err := ask()
+			assert.Equal(t, want, reasonFor(t, err))
+		}
+		_, err := b.Acquire(past)
+		assert.Equal(t, context.DeadlineExceeded, err)
+		assert.Zero(t, time.Since(start))
+		free()
+	})
+}
+
+func TestBulkhead_Priorities(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := build(t, 1, WithQueue(3, time.Hour), WithAging(time.Second))
+		free := fill(t, b, 1)
+		var order journal[sluice.Priority]
+		ask := func(p sluice.Priority) {
+			go func() {
+				switch err := b.Do(sluice.WithPriority(t.Context(), p), func(context.Context) error { return nil }); {
+				case err == nil:
+					order.add(p)
+				default:
+					order.add(100 + p)
+					assert.Equal(t, ReasonQueueFull, reasonFor(t, err))
+				}
+			}()
+			synctest.Wait()
+		}
+		ask(sluice.P2)
+		ask(7) // no less important than that
+		ask(sluice.P1)
+		ask(sluice.P2) // full, and nobody is less important
+		ask(sluice.P0) // takes the room of the second
+		ask(-9)        // as P0, takes the room of the first
+		free()
+		synctest.Wait()
+		assert.Equal(t, []sluice.Priority{100 + sluice.P2, 107, 100 + sluice.P2, sluice.P0, -9, sluice.P1}, order.read())
+	})
+}
+
+// The priority lies in the ctx, where a look costs more than a place does.
+func TestLaw12_NoPriorityIsReadUnlessTheCallWaits(t *testing.T) {
+	ctx := &watched{Context: t.Context()}
+	b := build(t, 1, WithQueue(1, time.Hour), WithAging(time.Second))
+	p, err := b.Acquire(ctx)
+	require.NoError(t, err)
+	_, err = b.TryAcquire(ctx)
+	require.Error(t, err)
+	assert.Zero(t, ctx.values)
+	p.Close()
+}
+
+// watched counts how often a value was asked for.
+type watched struct {
+	context.Context
+	values int
+}
+
+func (w *watched) Value(key any) any { w.values++; return w.Context.Value(key) }
+
+func TestBulkhead_AdaptiveLIFO(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := build(t, 1, WithQueue(3, time.Hour), WithOrder(AdaptiveLIFO), WithCoDel(0, 100*time.Millisecond))
+		free := fill(t, b, 1)
+		var order journal[int]
+		for i := 1; i <= 5; i++ {
+			go func() {
+				err := b.Do(t.Context(), func(context.Context) error { order.add(i); return nil })
+				if err != nil {
+					order.add(-i)
+				}
+			}()
+			time.Sleep(40 * time.Millisecond)
+		}
+		assert.True(t, b.Snapshot().Overload)
+		free()
+		synctest.Wait()
+		assert.Equal(t, []int{-1, -2, 5, 4, 3}, order.read(), "the oldest make room, the newest go first")
+		assert.False(t, b.Snapshot().Overload)
+	})
+}
+
+func TestBulkhead_CoDel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := build(t, 1, WithQueue(100, time.Second), WithCoDel(5*time.Millisecond, 100*time.Millisecond))
+		free := fill(t, b, 1)
+		go func() { _ = b.Do(t.Context(), func(context.Context) error { return nil }) }()
+		time.Sleep(100 * time.Millisecond)
+		start := time.Now()
+		_, err := b.Acquire(t.Context())
+		assert.Equal(t, ReasonMaxWait, reasonFor(t, err))
+		assert.Equal(t, 5*time.Millisecond, time.Since(start), "the first is still waiting: overload")
+		free()
+		synctest.Wait()
+		free = fill(t, b, 1)
+		start = time.Now()
+		_, err = b.Acquire(t.Context())
+		assert.Equal(t, ReasonMaxWait, reasonFor(t, err))
+		assert.Equal(t, time.Second, time.Since(start), "the queue had been empty")
+		free()
+	})
+}
+
+// Made on one side of a bubble, a bulkhead works on the other.
+func TestLaw1_ABulkheadMadeOutsideABubbleWorksInIt(t *testing.T) {
+	b := build(t, 1, WithQueue(1, time.Minute))
+	synctest.Test(t, func(t *testing.T) {
+		free := fill(t, b, 1)
+		start := time.Now()
+		_, err := b.Acquire(t.Context())
+		assert.Equal(t, ReasonMaxWait, reasonFor(t, err))
+		assert.Equal(t, time.Minute, time.Since(start))
+		free()
+	})
+	assert.Zero(t, b.Snapshot().InFlight)
+}

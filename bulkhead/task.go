@@ -1,0 +1,146 @@
+package bulkhead
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/sluicego/sluice/internal/clock"
+	"github.com/sluicego/sluice/internal/waitq"
+)
+
+// ErrGoexit is how a submitted task ends that ended its goroutine by runtime.Goexit,
+// as the FailNow of a test does.
+var ErrGoexit = errors.New("bulkhead: the task ended its goroutine")
+
+// PanicError is what a panic in a task of a Pool becomes.
+type PanicError struct {
+	Value any    // what the task panicked with
+	Stack []byte // of the task, as runtime/debug.Stack returns it
+}
+
+// Error has the value and the stack.
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("bulkhead: a task panicked: %v\n\n%s", e.Value, e.Stack)
+}
+
+// Unwrap returns the value if it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// manner is how a task ended.
+type manner uint8
+
+const (
+	returned manner = iota
+	panicked
+	exited
+	gaveUp  // its ctx ended before it began
+	shutOut // the pool was closed before it began
+	manners = 5
+)
+
+// A task is a call on its way through a Pool.
+type task struct {
+	waitq.Entry[*task]
+	ctx  context.Context
+	call func(context.Context) error
+	// stop ends the watch over ctx while the task is queued; nil if nobody watches.
+	stop func() bool
+
+	// err and manner are written before done is closed, by whoever has t then, and
+	// never again.
+	err    error
+	manner manner
+	done   chan struct{}
+}
+
+func newTask(ctx context.Context, call func(context.Context) error) *task {
+	t := &task{ctx: ctx, call: call, done: make(chan struct{})}
+	t.Owner = t
+	return t
+}
+
+// run makes the call, unless its ctx is done, and finds out how it ended. It returns
+// unless the call ended the goroutine.
+func (t *task) run() {
+	if t.stop != nil {
+		t.stop()
+	}
+	if t.err = t.ctx.Err(); t.err != nil {
+		t.manner = gaveUp
+		return
+	}
+	t.manner, t.err = exited, ErrGoexit
+	defer func() {
+		if t.manner == returned {
+			return
+		}
+		if v := recover(); v != nil {
+			t.manner, t.err = panicked, &PanicError{v, debug.Stack()}
+		}
+	}()
+	t.err = t.call(t.ctx)
+	t.manner = returned
+}
+
+// enter gives t to a worker, to a new one if need be and possible, or puts it into
+// the queue. The error is a refusal.
+func (p *Pool) enter(t *task) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return p.refuse(refusedClosed)
+	}
+	if n := len(p.idle); n > 0 {
+		w := p.idle[n-1]
+		p.idle[n-1] = nil
+		p.idle = p.idle[:n-1]
+		p.quiet = min(p.quiet, n-1)
+		w.tasks <- t
+		return nil
+	}
+	c := p.config.Load()
+	if p.workers < c.Workers {
+		p.hire(t)
+		return nil
+	}
+	if c.MaxQueue == 0 {
+		return p.refuse(refusedFull)
+	}
+	if p.queue.Push(&t.Entry, 0, clock.Now()) != nil {
+		return p.refuse(refusedQueueFull)
+	}
+	return nil
+}
+
+// leave takes t off the queue because its ctx is done, and reports whether it was
+// there.
+func (p *Pool) leave(t *task) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !t.Queued() {
+		return false
+	}
+	p.queue.Remove(&t.Entry)
+	t.manner, t.err = gaveUp, t.ctx.Err()
+	p.end(t)
+	return true
+}
+
+// end counts t, which has run or come off the queue, and tells those that wait for
+// it. The caller holds p.mu, so nobody knows that a task has ended before its worker
+// is free again.
+func (p *Pool) end(t *task) {
+	p.totals.ended[t.manner]++
+	close(t.done)
+}
+
+// refuse counts a refusal and returns it. The caller holds p.mu.
+func (p *Pool) refuse(r reason) error {
+	p.totals.refused[r]++
+	return &p.refusals[r]
+}

@@ -1,0 +1,44 @@
+package bulkhead
+
+// Config returns what the bulkhead decides on.
+func (b *Bulkhead) Config() Config {
+	if b == nil {
+		return Config{}
+	}
+	return *b.config.Load()
+}
+
+// Update changes what the bulkhead decides on, and blocks on nobody. A higher limit
+// lets those that wait in at once; under a lower one calls under way stay, and
+// nobody is admitted until enough of them have ended. Those that wait keep their
+// turn and their time, unless the limit is 0 now or they want more places than there
+// are; what may wait is decided for those that come. An equal Config changes
+// nothing; one that does not validate is returned as an error and changes nothing.
+func (b *Bulkhead) Update(c Config) error {
+	if b == nil {
+		return c.Validate()
+	}
+	return b.update(func(Config) Config { return c })
+}
+
+// SetLimit is Update of the limit alone, in [0, 2³⁰].
+func (b *Bulkhead) SetLimit(limit int) error {
+	if b == nil {
+		return nil
+	}
+	return b.update(func(c Config) Config { c.Limit = limit; return c })
+}
+
+// update puts what change makes of the Config in force.
+func (b *Bulkhead) update(change func(Config) Config) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	old := *b.config.Load()
+	c := change(old)
+	if err := c.Validate(); err != nil || c == old {
+		return err
+	}
+	b.config.Store(&c)
+	b.places.Update(c.Limit, c.policy())
+	return nil
+}
