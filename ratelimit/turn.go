@@ -50,7 +50,7 @@ func (l *Limiter) leave(t *turn) Decision {
 
 // cancel gives t's tokens back.
 func (l *Limiter) cancel(t *turn) {
-	if l.withdraw(t) {
+	if l.withdraw(t, clock.Now) {
 		return
 	}
 	l.giveBack(0, t.taken, 0)
@@ -59,14 +59,14 @@ func (l *Limiter) cancel(t *turn) {
 
 // withdraw takes t out of the queue, as if he had never been there. It returns false
 // if his tokens are there already; then they are t.taken.
-func (l *Limiter) withdraw(t *turn) bool {
+func (l *Limiter) withdraw(t *turn, now func() int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !t.queued {
 		return false
 	}
 	if p := l.cur.Load(); p.most > 0 {
-		if p.own.withdraw(t.cost, l.queue.mark(t)-p.own.returned.Load(), clock.Now) {
+		if p.own.withdraw(t.cost, l.queue.mark(t)-p.own.returned.Load(), now) {
 			l.queue.remove(t, t.cost)
 			l.removed(t)
 			return true
