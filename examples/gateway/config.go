@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/url"
 	"os"
@@ -21,6 +22,7 @@ type config struct {
 	// it is on loopback only.
 	listen, admin string
 	slots         int           // requests at once; one more is refused
+	clientIdle    time.Duration // of a client that stands still in a body; 0 is none
 	drain         time.Duration // how long requests may take to end after SIGTERM
 	report        time.Duration // between two reports of each service; 0 is none
 	services      []serviceConfig
@@ -36,13 +38,17 @@ type serviceConfig struct {
 	settings
 }
 
+// mostSlots is what the bound of an httpguard.Gate can be.
+const mostSlots = math.MaxUint32
+
 func defaultConfig() config {
 	return config{
-		listen: "127.0.0.1:8080",
-		admin:  "127.0.0.1:8081",
-		slots:  200,
-		drain:  10 * time.Second,
-		report: 10 * time.Second,
+		listen:     "127.0.0.1:8080",
+		admin:      "127.0.0.1:8081",
+		slots:      200,
+		clientIdle: 30 * time.Second,
+		drain:      10 * time.Second,
+		report:     10 * time.Second,
 	}
 }
 
@@ -86,6 +92,10 @@ func (c *config) read(top *object) {
 		wrong.add("admin", "%s is the address of listen, too", c.admin)
 	}
 	top.whole("slots", &c.slots, 1)
+	if int64(c.slots) > mostSlots {
+		wrong.add("slots", "%d is more than %d", c.slots, int64(mostSlots))
+	}
+	top.duration("client_idle_timeout", &c.clientIdle, 0)
 	top.duration("drain", &c.drain, 0)
 	top.duration("report", &c.report, 0)
 
@@ -135,12 +145,14 @@ func readService(name string, o *object, common settings) serviceConfig {
 
 func checkAddress(wrong *complaints, path, address string) {
 	_, port, err := net.SplitHostPort(address)
-	if err == nil {
-		_, err = strconv.ParseUint(port, 10, 16)
-	}
-	if err != nil {
+	if err != nil || !isPort(port) {
 		wrong.add(path, `%q is not host:port, such as "127.0.0.1:8080"`, address)
 	}
+}
+
+func isPort(s string) bool {
+	_, err := strconv.ParseUint(s, 10, 16)
+	return err == nil
 }
 
 // readPrefix returns prefix with a "/" at its end.
@@ -156,14 +168,20 @@ func readPrefix(wrong *complaints, where, prefix string) string {
 
 // readURL returns a URL that paths can be added to.
 func readURL(wrong *complaints, where, text string) *url.URL {
+	shown := text
+	if i := strings.LastIndexByte(text, '@'); i >= 0 {
+		shown = "…" + text[i:] // before it there may be a password
+	}
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		wrong.add(where, `%q is not a URL such as "http://orders.internal:8080"`, text)
+		wrong.add(where, `%q is not a URL such as "http://orders.internal:8080"`, shown)
 	case u.User != nil:
 		wrong.add(where, "it names a user, which the gateway would not send")
+	case !isPort(cmp.Or(u.Port(), "80")):
+		wrong.add(where, "%q has no port that there is", shown)
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		wrong.add(where, "%q must end with its path", text)
+		wrong.add(where, "%q must end with its path", shown)
 	}
 	return u
 }

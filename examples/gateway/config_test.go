@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -155,12 +156,21 @@ func TestConfig_ValuesThatMakeNoSenseTogether(t *testing.T) {
 		{`{"defaults": {"timeout": {"base": "6s"}}, ` + smallest[1:], "defaults.timeout.max: 5s is less than base 6s"},
 		{`{"defaults": {"transport": {"response_header_timeout": "10ms"}}, ` + smallest[1:],
 			"defaults.transport.response_header_timeout: 10ms ends each attempt before timeout.base 1s does"},
+		{`{"client_idle_timeout": "-1s", ` + smallest[1:], "client_idle_timeout: -1s is negative"},
 		{`{}`, "services: there must be at least one"},
 		{`{"services": {"": {"prefix": "/a", "url": "http://a.test"}}}`, `services[""]: the name is empty`},
 	} {
 		_, err := parseConfig([]byte(c.doc))
 		assert.EqualError(t, err, c.want)
 	}
+}
+
+func TestConfig_MoreSlotsThanAGateHas(t *testing.T) {
+	if strconv.IntSize < 64 {
+		t.Skip("no int is too large")
+	}
+	_, err := parseConfig([]byte(`{"slots": 4294967296, ` + smallest[1:]))
+	assert.EqualError(t, err, "slots: 4294967296 is more than 4294967295")
 }
 
 func TestConfig_PrefixesAreWholePaths(t *testing.T) {
@@ -184,6 +194,7 @@ func TestConfig_WhatIsNotJSON(t *testing.T) {
 		"{\"slots\": 1":            "line 1: unexpected end of JSON input",
 		smallest + "\n{}":          "line 2: invalid character '{' after top-level value",
 		"[1, 2]":                   "[1,2] is not an object",
+		"\ufeff" + smallest:        "line 1: a byte order mark stands before the document; save it without",
 		"slots = 2":                "line 1: invalid character 's' looking for beginning of value",
 		"{\"slots\": 1, // two\n}": "line 1: invalid character '/' looking for beginning of object key string",
 	} {
@@ -201,12 +212,40 @@ func TestConfig_ErrorNamesTheFile(t *testing.T) {
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }
 
+func TestConfig_URLs(t *testing.T) {
+	for text, want := range map[string]string{
+		"http://a.test":              "",
+		"HTTPS://a.test:65535/b/":    "",
+		"http://[::1]:80":            "",
+		"http://a.test:65536":        `url: "http://a.test:65536" has no port that there is`,
+		"http://a.test:-1":           `url: "http://a.test:-1" is not a URL such as "http://orders.internal:8080"`,
+		"a.test:80":                  `url: "a.test:80" is not a URL such as "http://orders.internal:8080"`,
+		"//a.test":                   `url: "//a.test" is not a URL such as "http://orders.internal:8080"`,
+		"http:a.test":                `url: "http:a.test" is not a URL such as "http://orders.internal:8080"`,
+		"http://:80":                 `url: "http://:80" is not a URL such as "http://orders.internal:8080"`,
+		"http://a.test?":             `url: "http://a.test?" must end with its path`,
+		"http://u:secret@a.test":     "url: it names a user, which the gateway would not send",
+		"ftp://u:secret@a.test":      `url: "…@a.test" is not a URL such as "http://orders.internal:8080"`,
+		"http://u:secret@a.test:x":   `url: "…@a.test:x" is not a URL such as "http://orders.internal:8080"`,
+		"http://u:sec@ret@a.test/%z": `url: "…@a.test/%z" is not a URL such as "http://orders.internal:8080"`,
+	} {
+		var wrong complaints
+		readURL(&wrong, "url", text)
+		got := ""
+		if len(wrong) > 0 {
+			got = wrong[0].Error()
+		}
+		assert.Equal(t, want, got, text)
+	}
+}
+
 // A config that is not refused is one that a gateway can be made of.
 func FuzzConfig(f *testing.F) {
 	example, err := os.ReadFile("gateway.json")
 	require.NoError(f, err)
 	f.Add(string(example))
 	f.Add(smallest)
+	f.Add(`{"slots": 4294967296, ` + smallest[1:])
 	f.Add(`{"services": {"a": {"prefix": "/", "url": "http://[::1]:1/%2f"}, "b": {"prefix": "/b/", "url": "https://b.test"}}}`)
 	f.Fuzz(func(t *testing.T, doc string) {
 		c, err := parseConfig([]byte(doc))

@@ -83,7 +83,11 @@ func (d *daemon) lead(s serviceConfig, b *breaker.Breaker) error {
 
 // listen opens both addresses, or none. Clients wait from then on; serve lets them in.
 func (d *daemon) listen() (err error) {
-	if d.front, err = d.open("listen", d.config.listen, d.gate.Wrap(d.mux)); err != nil {
+	front := d.gate.Wrap(d.mux)
+	if d.config.clientIdle > 0 {
+		front = &steady{front, d.config.clientIdle}
+	}
+	if d.front, err = d.open("listen", d.config.listen, front); err != nil {
 		return err
 	}
 	if d.admin, err = d.open("admin", d.config.admin, d.adminPages()); err != nil {

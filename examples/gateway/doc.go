@@ -16,17 +16,20 @@
 //
 // It answers 502 when an upstream cannot be reached, 504 when it takes too long, and
 // 503 with a Retry-After when its breaker is open, no slot is free, or the gateway
-// drains; a client that has left is a 499 in its log at Debug. /healthz and
+// drains; 400 for a path that might lead out of what an upstream's URL is confined to,
+// and for CONNECT; a client that has left is a 499 in its log at Debug. One that stands
+// still in a body for client_idle_timeout is cut off. /healthz and
 // /debug/sluice are on the admin address, which is not for strangers. On SIGTERM it
 // lets the requests that it has end, and exits with 0 if they did; what it cannot
 // start with is an error, and then it exits with 1.
 //
-// The part worth copying is gateway.go, and lane.go for what is there once for each
-// upstream. The gateway to real upstreams also has
+// The part worth copying is gateway.go with path.go, and lane.go for what is there once
+// for each upstream. The gateway to real upstreams also has
 //
 //	config.go     what it is told, with settings.go for what services may have
 //	              otherwise, and object.go for JSON that is read strictly
 //	daemon.go     which serves, and drains
+//	steady.go     what ends clients that stand still
 //	admin.go      what operators look at
 //	report.go     what the log tells of each service
 //

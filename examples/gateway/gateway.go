@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httputil"
@@ -61,14 +63,37 @@ func (u upstream) proxy(base http.RoundTripper, logger *slog.Logger) (http.Handl
 // forward returns a handler that forwards requests to u over a transport that is
 // guarded as it should be.
 func (u upstream) forward(transport http.RoundTripper, logger *slog.Logger) http.Handler {
-	return http.StripPrefix(u.prefix, &httputil.ReverseProxy{
+	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
+			cutPrefix(r.Out.URL, u.prefix)
 			r.SetURL(u.url)
+			r.Out.URL.RawQuery = r.In.URL.RawQuery // nothing here reads it, so it may be what it likes
 			r.SetXForwarded()
 		},
-		Transport: transport,
+		Transport:      transport,
+		ModifyResponse: passable,
 		// An open breaker becomes 503 with Retry-After, a timeout 504.
 		ErrorHandler: httpguard.ProxyErrorHandler(logger),
 		ErrorLog:     slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodConnect || leadsUp(r.URL.Path) {
+			http.Error(w, http.StatusText(http.StatusBadRequest), http.StatusBadRequest)
+			return
+		}
+		proxy.ServeHTTP(w, r)
 	})
+}
+
+// passable returns what is wrong with a response that cannot be passed on. A connection
+// that has switched protocols ends with its request: the proxy itself forgets one that
+// nobody has asked for.
+func passable(resp *http.Response) error {
+	switch {
+	case resp.StatusCode == http.StatusSwitchingProtocols:
+		context.AfterFunc(resp.Request.Context(), func() { resp.Body.Close() })
+	case resp.StatusCode < 200:
+		return fmt.Errorf("the upstream answered with status %03d", resp.StatusCode)
+	}
+	return nil
 }

@@ -55,6 +55,8 @@ func misspelt(data []byte, err error) string {
 	switch {
 	case len(bytes.TrimSpace(data)) == 0:
 		return "the document is empty"
+	case bytes.HasPrefix(data, []byte("\ufeff")):
+		return "line 1: a byte order mark stands before the document; save it without"
 	case !errors.As(err, &bad):
 		return err.Error()
 	}
