@@ -89,7 +89,8 @@ var house = map[string]tenant{
 		"internal/stripe":   "totals that every call adds to",
 	}},
 	"ratelimit/storetest": {room, map[string]string{
-		"ratelimit": "the Store interface that it examines",
+		"ratelimit":      "the Store interface that it examines",
+		"internal/clock": "how long a store took",
 	}},
 	"bulkhead": {room, map[string]string{
 		".":                 "outcomes, rejections, priorities",
