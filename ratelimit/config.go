@@ -58,7 +58,7 @@ func (c Config) Validate() error {
 	if burst := c.burst(); burst >= 1 && c.Initial > burst && !c.Rate.IsUnlimited() && !c.Rate.IsBlocked() {
 		v.add("Initial %d is more than Burst %d", c.Initial, burst)
 	}
-	v.unless(c.MaxWait == Auto || c.MaxWait >= 0 && c.MaxWait <= maxFill, "MaxWait %v is not in [0, %v], and not Auto", c.MaxWait, time.Duration(maxFill))
+	v.unless(c.MaxWait == Auto || c.MaxWait >= 0 && c.MaxWait <= maxFill, "MaxWait %v is not in [0, %v], and not Auto", c.MaxWait, maxFill)
 	v.unless(c.MaxWaiters >= 0, "MaxWaiters %d is negative", c.MaxWaiters)
 	return errors.Join(v...)
 }
@@ -71,7 +71,7 @@ func (v *complaints) fill(field string, tokens, least int64, r Rate) {
 	}
 	v.unless(tokens >= least, "%s %d is less than %d, and not Auto", field, tokens, least)
 	if most := r.within(maxFill); tokens > most {
-		v.add("%s %d does not come at %v within %v; the most is %d", field, tokens, r, time.Duration(maxFill), most)
+		v.add("%s %d does not come at %v within %v; the most is %d", field, tokens, r, maxFill, most)
 	}
 }
 
@@ -85,7 +85,9 @@ func (c Config) initial() int64 { return orElse(c.Initial, c.burst()) }
 func (c Config) debt() int64 { return orElse(c.MaxDebt, c.burst()) }
 
 // longest is how long Wait may wait, whatever its ctx says.
-func (c Config) longest() time.Duration { return time.Duration(orElse(int64(c.MaxWait), maxFill)) }
+func (c Config) longest() time.Duration {
+	return time.Duration(orElse(int64(c.MaxWait), int64(maxFill)))
+}
 
 // orElse is value, or auto if value is Auto.
 func orElse(value, auto int64) int64 {

@@ -104,5 +104,5 @@ func rescale(x, from, to int64) int64 {
 	if sign < 0 && rest > 0 {
 		q++
 	}
-	return sign * int64(min(q, maxLevel))
+	return sign * int64(min(q, uint64(maxLevel)))
 }

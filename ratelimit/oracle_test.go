@@ -111,7 +111,7 @@ func (x *examination) run(t *testing.T, began int64) (differ int) {
 	perToken := max(1, int64(x.rate.Per)/x.rate.Tokens)
 	now, due := began, began
 	steps := 20_000
-	if testing.Short() {
+	if testing.Short() || raceEnabled {
 		steps = 1_000
 	}
 	for range steps {
@@ -138,7 +138,7 @@ func (x *examination) run(t *testing.T, began int64) (differ int) {
 			differ++
 			require.LessOrEqual(t, missing.CmpAbs(slack), 0, "take %d: %v, missing %v", n, d.OK(), missing)
 		}
-		p := l.cur.Load() // another one after 4.5 years
+		p := l.cur.Load() // another one after four years
 		if d.OK() {
 			o.take(n)
 			due = now

@@ -103,7 +103,7 @@ func (x *trace) excess() int64 {
 // that does not know what others have given back, or a queue that does not move up.
 func TestRefund_MintsNothing(t *testing.T) {
 	traces := 100_000
-	if testing.Short() {
+	if testing.Short() || raceEnabled {
 		traces = 5_000
 	}
 	r := rand.New(rand.NewPCG(2, 3))
@@ -137,7 +137,7 @@ func TestRefund_QueueLeavesNothingBehind(t *testing.T) {
 		x.now += r.Int64N(tokenTime)
 		for range 1 + r.IntN(20) {
 			turn := &turn{n: 1 + r.Int64N(p.most)}
-			d, _ := x.l.enqueue(turn, x.now+maxFill, x.now)
+			d, _ := x.l.enqueue(turn, x.now+int64(maxFill), x.now)
 			require.True(t, d.OK())
 			x.events = append(x.events, event{turn.n, 0, true, d, turn})
 			if r.IntN(3) == 0 {

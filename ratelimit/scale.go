@@ -14,7 +14,7 @@ import (
 // A rate of at most 16 tokens in some whole number of nanoseconds (when the fraction
 // is reduced: 7/s, 3000000/s, 150/s, 1/d, 10000000000/s) is exact: there, a token has
 // as many units as the fraction has nanoseconds, and mul is whole. Any other rate
-// gets 8 to 16 units a nanosecond, and mul is rounded down; so in the 4.5 years that
+// gets 8 to 16 units a nanosecond, and mul is rounded down; so in the four years that
 // a scale lasts it is behind by less than 1.25 units, which is less than a sixth of
 // a nanosecond, and never ahead.
 type scale struct {
@@ -27,15 +27,15 @@ const (
 	fraction = 59 // binary places of scale.mul
 	// maxUnits is how many units a nanosecond brings at most.
 	maxUnits = 16
-	// maxSpan is how far from its epoch a scale reaches: 4.5 years. Its positions then
+	// maxSpan is how far from its epoch a scale reaches: four years. Its positions then
 	// stay below 2^61.
-	maxSpan = 1 << 57
+	maxSpan = int64(4 * 365 * day)
 	// maxFill is how long a bucket may take to fill, a debt to be paid and a caller to
-	// wait: 2.2 years.
-	maxFill = 1 << 56
+	// wait.
+	maxFill = 2 * 365 * day
 	// maxLevel is what any level, debt or cost is below, so that sums and differences
 	// of a few of them and a position stay well within an int64.
-	maxLevel = maxUnits * maxFill
+	maxLevel = maxUnits * int64(maxFill)
 )
 
 // newScale returns the scale of rate tokens a nanosecond, more than 0 and at most
@@ -75,7 +75,7 @@ func (r Rate) within(d time.Duration) int64 {
 // than after maxSpan. It rises with every nanosecond.
 func (s *scale) at(now int64) int64 {
 	t := now - s.epoch
-	if uint64(t) > maxSpan {
+	if uint64(t) > uint64(maxSpan) {
 		t = min(max(t, 0), maxSpan)
 	}
 	hi, lo := bits.Mul64(uint64(t), s.mul)

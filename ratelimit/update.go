@@ -59,7 +59,7 @@ func (l *Limiter) current(now int64) *plan {
 }
 
 // renew is for a caller who found p's bucket frozen, or its scale at its end, which
-// happens once in 4.5 years.
+// happens once in four years.
 func (l *Limiter) renew(p *plan, now int64) {
 	if !p.own.ended(now) {
 		runtime.Gosched() // it is being replaced

@@ -170,7 +170,7 @@ func TestUpdate_WaitersKeepTheirPromiseOrGoSooner(t *testing.T) {
 				require.NoError(t, l.UpdateLevel(c, tc.how))
 				synctest.Wait()
 				time.Sleep(time.Minute)
-				assert.Equal(t, tc.want, j.lines)
+				assert.Equal(t, tc.want, j.read())
 				assert.Zero(t, l.queued.Load())
 			})
 		})
@@ -219,7 +219,7 @@ func TestUpdate_Race(t *testing.T) {
 	assert.LessOrEqual(t, kept+s.Level, 1000*time.Since(began).Seconds(), "the highest of the rates, from empty")
 }
 
-// Once in 4.5 years a scale ends, and the limiter goes on by itself with the next one.
+// Once in four years a scale ends, and the limiter goes on by itself with the next one.
 func TestRenew(t *testing.T) {
 	for _, r := range []Rate{PerSecond(7), PerSecond(997), PerDay(1)} {
 		now := int64(1)

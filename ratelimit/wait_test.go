@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -35,6 +36,12 @@ func (j *journal) write(who string) {
 	j.lines = append(j.lines, who+" at "+time.Since(j.began).String())
 }
 
+func (j *journal) read() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.lines)
+}
+
 func TestWait_GoesInOrderWhenTheTokensAreThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, j := build(t, PerSecond(1), WithBurst(3)), &journal{began: time.Now()}
@@ -53,7 +60,7 @@ func TestWait_GoesInOrderWhenTheTokensAreThere(t *testing.T) {
 		assert.Equal(t, 5*time.Second, l.Snapshot().Queue)
 		assert.False(t, l.Allow(), "nobody passes those who wait")
 		time.Sleep(time.Minute)
-		assert.Equal(t, []string{"first at 0s", "second at 1s", "large at 4s", "small at 5s"}, j.lines)
+		assert.Equal(t, []string{"first at 0s", "second at 1s", "large at 4s", "small at 5s"}, j.read())
 		assert.Zero(t, l.Snapshot().Waiting)
 		assert.EqualValues(t, 4, l.Snapshot().Totals.Admitted)
 		assert.EqualValues(t, 8, l.Snapshot().Totals.Tokens)
@@ -82,7 +89,7 @@ func TestWait_ThoseBehindMoveUpWhenOneGoesAway(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		time.Sleep(time.Minute)
-		assert.ElementsMatch(t, []string{"first at 1s", "goes away at 1.5s", "goes too away at 1.5s", "third at 2s", "fifth at 3s"}, j.lines)
+		assert.ElementsMatch(t, []string{"first at 1s", "goes away at 1.5s", "goes too away at 1.5s", "third at 2s", "fifth at 3s"}, j.read())
 		assert.EqualValues(t, 2, l.Snapshot().Totals.Gone)
 		assert.EqualValues(t, 3, l.Snapshot().Totals.Admitted)
 	})
@@ -108,7 +115,7 @@ func TestWait_FirstLeavesAndTheNextWatchesTheClock(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		time.Sleep(time.Minute)
-		assert.Equal(t, []string{"second at 1s", "third at 2s"}, j.lines)
+		assert.Equal(t, []string{"second at 1s", "third at 2s"}, j.read())
 	})
 }
 
@@ -127,7 +134,7 @@ func TestWait_RefundWakesTheFirst(t *testing.T) {
 		time.Sleep(time.Second / 2)
 		l.Refund(d)
 		synctest.Wait()
-		assert.Equal(t, []string{"first at 500ms", "second at 500ms", "third at 500ms"}, j.lines)
+		assert.Equal(t, []string{"first at 500ms", "second at 500ms", "third at 500ms"}, j.read())
 		assert.EqualValues(t, 7, l.Peek(0).Remaining())
 	})
 }
@@ -291,7 +298,7 @@ func TestReserve_AmongWaiters(t *testing.T) {
 		first.Cancel()
 		assert.Equal(t, 1500*time.Millisecond, last.Delay())
 		time.Sleep(time.Minute)
-		assert.Equal(t, []string{"waiter at 1s"}, j.lines)
+		assert.Equal(t, []string{"waiter at 1s"}, j.read())
 		assert.Zero(t, last.Delay())
 		assert.True(t, l.Allow())
 	})
