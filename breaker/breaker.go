@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicego/sluice/internal/clock"
 	"github.com/sluicego/sluice/internal/notify"
+	"github.com/sluicego/sluice/internal/roster"
 	"github.com/sluicego/sluice/internal/stage"
 	"github.com/sluicego/sluice/slidingwindow"
 )
@@ -40,9 +41,9 @@ type Breaker struct {
 	// mu puts changes of state and plan in order, and guards the trial of the
 	// current episode. It is never held while foreign code runs.
 	mu     sync.Mutex
-	events *notify.Queue[Event] // nil if nobody listens
-	member *member              // the place in a Group, nil if in none
-	totals slidingwindow.Totals // what has left the windows
+	events *notify.Queue[Event]    // nil if nobody listens
+	member *roster.Member[Breaker] // the place in a Group, nil if in none
+	totals slidingwindow.Totals    // what has left the windows
 	tally
 	// history is nil until the breaker refuses for the first time. Made by
 	// countRefusals, and then stays.

@@ -83,7 +83,7 @@ func (s *seat) settle(ctx context.Context, start, now int64, v verdict) {
 		bad = c.record(now, took, what)
 	}
 	if bad {
-		b.member.needed(b) // there is something to lose now
+		b.member.Needed(b) // there is something to lose now
 	}
 	switch {
 	case v.tripFor() > 0:

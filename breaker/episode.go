@@ -62,7 +62,7 @@ func (b *Breaker) move(ctx context.Context, from, next *episode) {
 	b.cur.Store(next)
 	b.moved(from, next)
 	if next.state == Open {
-		b.member.needed(b)
+		b.member.Needed(b)
 	}
 	if from.state == Closed {
 		from.closed.windows.Load().retire()

@@ -4,11 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/sluicego/sluice/internal/clock"
+	"github.com/sluicego/sluice/internal/roster"
 )
 
 // Group hands out one Breaker for each key, made when the key is first asked for,
@@ -27,20 +26,12 @@ import (
 type Group struct {
 	name      string
 	hooks     *hooks
-	most      int
 	overrides map[string][]Option
-	keys      []string // of overrides, in the order given
+	keys      []string             // of overrides, in the order given
+	plan      atomic.Pointer[plan] // of keys without an override; written by Update
+	members   *roster.Roster[Breaker]
 	overflow  *Breaker
 	overflows atomic.Int64 // how often Get gave the overflow breaker
-
-	members roster
-
-	mu     sync.Mutex // guards members and what follows; no foreign code runs under it
-	plan   *plan      // of keys without an override
-	held   int        // members that are held strongly
-	idle   []*member  // those to let go next, the longest idle first, as of the last look
-	lookAt int64      // when to look for idle ones again in any case
-	asked  int        // new keys since the last look
 }
 
 // NewGroup returns an empty group. The name stands before the key in the name of
@@ -64,8 +55,11 @@ func NewGroup(name string, opts ...Option) (*Group, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	group := &Group{name: name, hooks: s.hooks.keep(), most: g.most, overrides: g.overrides, keys: g.keys, plan: newPlan(s.Config)}
-	group.overflow = newBreaker(name+"/_overflow", group.plan, group.hooks, clock.Now())
+	group := &Group{name: name, hooks: s.hooks.keep(), overrides: g.overrides, keys: g.keys}
+	p := newPlan(s.Config)
+	group.plan.Store(p)
+	group.members = roster.New(g.most, roster.Kind[Breaker]{Make: group.make, Idle: (*Breaker).idle, LastAt: (*Breaker).lastAt})
+	group.overflow = newBreaker(name+"/_overflow", p, group.hooks, clock.Now())
 	return group, nil
 }
 
@@ -82,12 +76,14 @@ func (g *Group) Get(key string) *Breaker {
 	if g == nil {
 		return nil
 	}
-	if m := g.members.find(key); m != nil {
-		if b := m.strong.Load(); b != nil {
-			return b
-		}
+	if b := g.members.Find(key); b != nil {
+		return b
 	}
-	return g.get(clock.Now(), strings.Clone(key))
+	if b := g.members.Get(key, clock.Now()); b != nil {
+		return b
+	}
+	g.overflows.Add(1)
+	return g.overflow
 }
 
 // Len returns how many breakers the group holds, without the overflow breaker.
@@ -95,9 +91,7 @@ func (g *Group) Len() int {
 	if g == nil {
 		return 0
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.held
+	return g.members.Len()
 }
 
 // Overflow returns the breaker that keys share when there is no room, and how
@@ -112,16 +106,10 @@ func (g *Group) Overflow() (b *Breaker, times int64) {
 // All returns the breakers that the group holds, with their keys, in no order.
 // The overflow breaker is not among them.
 func (g *Group) All() iter.Seq2[string, *Breaker] {
-	return func(yield func(string, *Breaker) bool) {
-		if g == nil {
-			return
-		}
-		for _, m := range g.list() {
-			if b := m.strong.Load(); b != nil && !yield(m.key, b) {
-				return
-			}
-		}
+	if g == nil {
+		return func(func(string, *Breaker) bool) {}
 	}
+	return g.members.All()
 }
 
 // Config returns a copy of the configuration of keys without an override.
@@ -129,14 +117,51 @@ func (g *Group) Config() Config {
 	if g == nil {
 		return Config{}
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.plan.config.Clone()
+	return g.plan.Load().config.Clone()
 }
 
-// list returns the members there are now.
-func (g *Group) list() []*member {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.members.all()
+// make makes the breaker of a new key.
+func (g *Group) make(m *roster.Member[Breaker], now int64) *Breaker {
+	p, h := g.plan.Load(), g.hooks
+	if opts, ok := g.overrides[m.Key]; ok {
+		own, hooks, _ := overridden(p.config, *g.hooks, opts) // it has been validated
+		p, h = newPlan(own), hooks.keep()
+	}
+	b := newBreaker(g.name+"/"+m.Key, p, h, now)
+	b.member = m
+	return b
+}
+
+// idle reports whether b would be no worse off if it were made anew: closed, with
+// nothing counted against it, no recovery under way, no backoff to remember and no
+// override.
+func (b *Breaker) idle(now int64) bool {
+	e, p := b.cur.Load(), b.plan.Load()
+	if e.state != Closed || p.modeAt(now) != 0 || e.closed.row.Load() != 0 {
+		return false
+	}
+	if e.closed.recovering.Load() && now-e.began < p.ramp || e.steady != 0 && e.levelAt(p, now, p.config.OpenFor) != 0 {
+		return false
+	}
+	for w := e.closed.windows.Load(); w != nil; w = w.next {
+		s := w.sum(now)
+		// A window of calls never empties by itself, but good calls are no loss.
+		if s.Failures+s.Slow+s.GaveUp > 0 || w.calls == nil && s.Total > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// lastAt is about when the last call ended, or when the breaker last closed.
+func (b *Breaker) lastAt(int64) int64 {
+	e := b.cur.Load()
+	if e.state != Closed {
+		return e.began
+	}
+	w := e.closed.windows.Load()
+	if w.counts != nil {
+		return max(e.began, w.counts.LastAt())
+	}
+	return max(e.began, w.calls.lastAt.Load())
 }

@@ -15,16 +15,12 @@ func (g *Group) Update(c Config) error {
 	if err := g.checkUpdate(c); err != nil {
 		return err
 	}
-	g.mu.Lock()
 	p := newPlan(c.Clone())
-	g.plan = p
-	g.mu.Unlock()
+	g.plan.Store(p) // before the members are listed: a key made after that gets it
 	for g.spread(p) {
 		// Another Update came in between, and may have reached a breaker before this
 		// one did: go on with the newest.
-		g.mu.Lock()
-		p = g.plan
-		g.mu.Unlock()
+		p = g.plan.Load()
 	}
 	return nil
 }
@@ -44,18 +40,16 @@ func (g *Group) checkUpdate(c Config) error {
 // whether the group has got another one meanwhile.
 func (g *Group) spread(p *plan) (again bool) {
 	errs := []error{g.overflow.Update(p.config)}
-	for _, m := range g.list() {
-		if b := m.alive(); b != nil {
-			own, _, _ := overridden(p.config, *g.hooks, g.overrides[m.key])
+	for _, m := range g.members.Members() {
+		if b := m.Alive(); b != nil {
+			own, _, _ := overridden(p.config, *g.hooks, g.overrides[m.Key])
 			_, err := b.configure(own)
-			m.own.Store(false)
+			m.Own.Store(false)
 			errs = append(errs, err)
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		panic(err) // checkUpdate has validated the very same
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.plan != p
+	return g.plan.Load() != p
 }

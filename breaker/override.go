@@ -57,7 +57,7 @@ func (b *Breaker) force(now int64, m Mode, ttl time.Duration) error {
 	b.mu.Lock()
 	b.plan.Store(b.plan.Load().withMode(b.name, m, until))
 	b.mu.Unlock()
-	b.member.needed(b)
+	b.member.Needed(b)
 	b.logForced(m, ttl)
 	return nil
 }

@@ -71,7 +71,7 @@ func TestAGroupDoesNotLetGoOfOneThatOpens(t *testing.T) {
 		})
 		both.Go(func() { g.Get("b") })
 		both.Wait()
-		require.Same(t, b, g.members.get("a").strong.Load())
+		require.Same(t, b, held(g, "a"))
 	}
 }
 
@@ -87,9 +87,9 @@ func TestWhatThereIsToLoseBringsABreakerBack(t *testing.T) {
 			g := newGroup(t, WithMaxKeys(1))
 			b := g.Get("a")
 			g.Get("b")
-			require.Nil(t, g.members.get("a").strong.Load(), "let go")
+			require.Nil(t, held(g, "a"), "let go")
 			happens(b)
-			assert.Same(t, b, g.members.get("a").strong.Load())
+			assert.Same(t, b, held(g, "a"))
 		})
 	}
 }

@@ -16,8 +16,8 @@ func (b *Breaker) Config() Config {
 func (b *Breaker) Update(c Config) error {
 	changed, err := b.configure(c)
 	if changed && b.member != nil {
-		b.member.own.Store(true) // the group would make it otherwise
-		b.member.needed(b)
+		b.member.Own.Store(true) // the group would make it otherwise
+		b.member.Needed(b)
 	}
 	return err
 }
