@@ -124,8 +124,8 @@ func (a *Attempts) Wait(ctx context.Context, d time.Duration) bool {
 func (a *Attempts) Err() error { return a.err }
 
 // Limit returns how long the attempt that is about to be made may take by the policy,
-// for a caller that keeps the time itself. It is 0 if ctx ends sooner anyway or there
-// is no limit.
+// for a caller that keeps the time himself: until the headers of a response have come,
+// say. It is 0 if ctx ends sooner anyway or there is no limit.
 func (a *Attempts) Limit(ctx context.Context) time.Duration {
 	if a.plan == nil || !a.plan.limited {
 		return 0
@@ -133,21 +133,25 @@ func (a *Attempts) Limit(ctx context.Context) time.Duration {
 	return a.plan.limit(ctx, a.made, clock.Now())
 }
 
-// Context returns the ctx for the attempt that is about to be made, with the limit of
-// time as a deadline, and what is to be called when nothing of the attempt is needed
-// any more, such as the body of a response. Further in, AttemptOf tells the number of
-// a further attempt, and nobody repeats it.
-func (a *Attempts) Context(ctx context.Context) (context.Context, context.CancelFunc) {
-	if a.policy == nil {
-		return ctx, nothing
-	}
-	switch {
-	case a.made > 0:
-		ctx = withAttempt(ctx, a.made+1)
-	case a.shared && !a.counted:
+// Marked returns the ctx for the attempt that is about to be made, without the limit of
+// time. Further in, AttemptOf tells the number of a further attempt, and nobody repeats
+// it.
+func (a *Attempts) Marked(ctx context.Context) context.Context {
+	if a.shared && !a.counted {
 		ctx = withDeposit(ctx, a.policy.budget)
 	}
+	if a.made > 0 && a.policy != nil {
+		ctx = withAttempt(ctx, a.made+1)
+	}
+	return ctx
+}
+
+// Context returns what Marked does, with the limit of time as a deadline, and what is
+// to be called when nothing of the attempt is needed any more, such as the body of a
+// response.
+func (a *Attempts) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit := a.Limit(ctx)
+	ctx = a.Marked(ctx)
 	if limit == 0 {
 		return ctx, nothing
 	}

@@ -88,8 +88,8 @@ func (b *Budget) Name() string {
 }
 
 // Deposit counts one call that is made for its own sake and not to repeat another.
-// It takes effect at once, but is dated by the last time that somebody read the
-// clock, so it expires up to a tenth of the Window too soon, never too late.
+// It takes effect at once, but is dated by the last time that somebody read the clock,
+// so it expires a fiftieth of the Window too soon, and never too late.
 func (b *Budget) Deposit() {
 	if b != nil && b.add() {
 		b.date(clock.Now())
@@ -145,7 +145,7 @@ func (b *Budget) withdraw(now int64) bool {
 		b.past.refused++
 		return false
 	}
-	b.ledger.current().withdrawn++
+	b.ledger.withdraw(b.last, 1)
 	b.past.withdrawn++
 	return true
 }
@@ -158,9 +158,7 @@ func (b *Budget) giveBack(at int64) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if s := b.ledger.at(at); s != nil && s.withdrawn > 0 {
-		s.withdrawn--
-	}
+	b.ledger.giveBack(at)
 	b.past.returned++
 }
 
@@ -191,9 +189,7 @@ func (b *Budget) enter(now int64) (fresh uint64) {
 	fresh = total - b.dated
 	b.dated = total
 	b.ledger.roll(now)
-	if s := b.ledger.at(b.last); s != nil {
-		s.deposited += fresh
-	}
+	b.ledger.deposit(b.last, fresh)
 	b.last = now
 	return fresh
 }

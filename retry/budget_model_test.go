@@ -40,8 +40,8 @@ func (m *budgetModel) allowed(calls int) float64 {
 func (m *budgetModel) answers() bool {
 	width := m.config.width()
 	slot := m.now / width * width
-	calls := within(m.dated, slot-9*width-1, m.now)
-	return float64(within(m.withdrawals, slot-10*width-1, m.now)+1) <= m.allowed(calls)
+	calls := within(m.dated, slot-(slots-1)*width-1, m.now)
+	return float64(within(m.withdrawals, slot-slots*width-1, m.now)+1) <= m.allowed(calls)
 }
 
 // exact reports whether the promise holds for the latest withdrawal.
@@ -132,14 +132,11 @@ func TestLedger_ReshapedAllowsNoMore(t *testing.T) {
 	for range rounds(2000) {
 		old := ledger{width: 1 + r.Int64N(1000)}
 		now := r.Int64N(50_000)
-		for range 30 {
+		for range 60 {
 			old.roll(now)
-			s := old.at(now - r.Int64N(11*old.width))
-			if s != nil {
-				s.deposited += r.Uint64N(5)
-				s.withdrawn += r.Uint64N(5)
-			}
-			now += r.Int64N(old.width)
+			old.deposit(now-r.Int64N((slots+1)*old.width), r.Uint64N(5))
+			old.withdraw(now-r.Int64N((slots+1)*old.width), r.Uint64N(5))
+			now += r.Int64N(3 * old.width)
 		}
 		old.roll(now)
 		next := old.reshaped(1+r.Int64N(1000), now)

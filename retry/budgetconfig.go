@@ -24,7 +24,7 @@ type BudgetConfig struct {
 	// In [0, 1000000]. If it and Ratio are 0, nothing is repeated.
 	MinPerSecond float64
 	// Window is for how long a call allows repetitions, and a repetition counts: from
-	// 100ms to 1h, and a multiple of 10ns.
+	// 100ms to 1h, and a multiple of 50ns.
 	Window time.Duration
 }
 

@@ -147,11 +147,11 @@ func (r *race[T]) run(ctx context.Context, delay time.Duration) (T, error) {
 // begin starts an attempt.
 func (r *race[T]) begin(ctx context.Context, i int) {
 	ctx, r.cancel[i] = context.WithCancelCause(ctx)
-	switch {
-	case i > 0:
-		ctx = withAttempt(ctx, i+1)
-	case r.h.budget != nil:
+	if r.h.budget != nil {
 		ctx = withDeposit(ctx, r.h.budget)
+	}
+	if i > 0 {
+		ctx = withAttempt(ctx, i+1)
 	}
 	go r.attempt(ctx, i)
 }

@@ -193,7 +193,7 @@ func (h *Hedger) delay(ctx context.Context) time.Duration {
 
 // deposit counts a call of ctx, unless somebody further out has.
 func (h *Hedger) deposit(ctx context.Context) {
-	if h.budget != nil && !repeated(ctx) && !isDeposited(ctx, h.budget) {
+	if h.budget != nil && !isDeposited(ctx, h.budget) {
 		h.budget.Deposit()
 	}
 }
