@@ -88,12 +88,12 @@ func (d *duel) discard(v int) {
 }
 
 // run makes the call, and returns what it returned and after how long.
-func (d *duel) run(ctx context.Context) (v int, err error, took time.Duration) {
+func (d *duel) run(ctx context.Context) (v int, took time.Duration, err error) {
 	d.began = time.Now()
 	v, err = Hedge(ctx, d.h, d.call, d.discard)
 	took = time.Since(d.began)
 	synctest.Wait() // what the attempts have written can be read
-	return v, err, took
+	return v, took, err
 }
 
 const forHours = time.Hour
@@ -139,7 +139,7 @@ func TestHedge_Endings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := &duel{t: t, h: hedger(t, 10*tick), ends: [2]end{c.first, c.second}}
-				v, err, took := d.run(t.Context())
+				v, took, err := d.run(t.Context())
 				assert.Equal(t, c.want.value, v)
 				assert.Equal(t, c.want.err, err)
 				assert.Equal(t, c.want.took, took)
@@ -193,7 +193,7 @@ func TestHedge_TheCtxOfTheWinner(t *testing.T) {
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				d := &duel{t: t, h: hedger(t, 10*tick), ends: ends}
-				v, err, _ := d.run(ctx)
+				v, _, err := d.run(ctx)
 				require.NoError(t, err)
 				quiet()
 				assert.NoError(t, d.ctx[v-1].Err(), "reading on")
@@ -233,7 +233,7 @@ func TestHedge_AThrottledHedgeFallsBackToTheOriginal(t *testing.T) {
 				} {
 					d := &duel{t: t, h: h, ends: [2]end{c.first, {}}}
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-					_, err, took := d.run(ctx)
+					_, took, err := d.run(ctx)
 					cancel()
 					assert.Equal(t, c.err, err, what)
 					assert.Equal(t, c.took, took, what)
@@ -257,7 +257,7 @@ func TestHedge_ARefusedHedgeIsNotCharged(t *testing.T) {
 		for _, second := range []end{{err: errOpen}, {takes: 30 * tick, deaf: true, err: errOpen}} {
 			h := hedger(t, 10*tick, WithHedgeBudget(budgetNow(t)))
 			d := &duel{t: t, h: h, ends: [2]end{{takes: 20 * tick}, second}}
-			v, err, _ := d.run(t.Context())
+			v, _, err := d.run(t.Context())
 			require.NoError(t, err)
 			assert.Equal(t, 1, v)
 			quiet()
@@ -311,7 +311,7 @@ func TestHedge_If(t *testing.T) {
 		h := hedger(t, 10*tick, WithHedgeIf(func() bool { asked++; return !open.Load() }))
 		run := func(first time.Duration) int {
 			d := &duel{t: t, h: h, ends: [2]end{{takes: first}, {takes: tick}}}
-			v, err, _ := d.run(t.Context())
+			v, _, err := d.run(t.Context())
 			require.NoError(t, err)
 			return v
 		}
@@ -338,7 +338,7 @@ func TestHedge_MeasuredDelay(t *testing.T) {
 		} {
 			measured = c.measured
 			d := &duel{t: t, h: h, ends: [2]end{{takes: 50 * tick}, {takes: 50 * tick}}}
-			v, err, took := d.run(t.Context())
+			v, took, err := d.run(t.Context())
 			require.NoError(t, err)
 			assert.Equal(t, 1, v)
 			assert.Equal(t, 50*tick, took)
@@ -417,7 +417,7 @@ func TestHedge_CtxEnds(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), limit)
 				defer cancel()
 				d := &duel{t: t, h: hedger(t, 10*tick), ends: c.ends}
-				v, err, took := d.run(ctx)
+				v, took, err := d.run(ctx)
 				assert.Zero(t, v)
 				assert.ErrorIs(t, err, context.DeadlineExceeded)
 				assert.NotErrorIs(t, err, sluice.ErrRejected)
@@ -532,7 +532,7 @@ func TestHedge_AConditionThatPanics(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := &duel{t: t, ends: [2]end{first, {}}}
 				d.h = hedger(t, 10*tick, WithHedgeIf(func() bool {
-					time.Sleep(2)
+					time.Sleep(2 * time.Nanosecond)
 					synctest.Wait() // the first has come in, if it is to
 					panic("no")
 				}))
