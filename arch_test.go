@@ -106,12 +106,12 @@ var house = map[string]tenant{
 		"internal/waitq":    "the bounded queue of callers that wait",
 	}},
 	"retry": {room, map[string]string{
-		".":                 "outcomes, RetryAfter, ErrRejected",
-		"slidingwindow":     "the budget's last seconds",
+		".":                 "outcomes, RetryAfter, ErrRejected, IsProbe",
 		"metrics":           "Collect and View",
 		"internal/clock":    "one reading for each operation",
 		"internal/jsontime": "durations in Config",
-		"internal/stripe":   "deposits that every call makes",
+		"internal/stage":    "its tests mark a ctx as that of a probe",
+		"internal/stripe":   "what calls that fail count stays off the line that every call reads",
 	}},
 	"canary": {room, map[string]string{
 		".":                 "outcomes, rejections",

@@ -1,12 +1,10 @@
 package retry_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,35 +19,56 @@ import (
 	"github.com/sluicego/sluice/retry"
 )
 
+// The shapes of net/http, which a room of this house does not know.
+type (
+	request struct {
+		ctx     context.Context
+		method  string
+		key     string // by which a POST is known again
+		body    io.ReadCloser
+		getBody func() io.ReadCloser // nil if the body is there once
+	}
+	response struct {
+		status     int
+		retryAfter string // seconds
+		body       io.ReadCloser
+	}
+	roundTripper interface {
+		roundTrip(*request) (*response, error)
+	}
+)
+
+// with returns the request as it is sent in an attempt.
+func (r request) with(ctx context.Context) *request {
+	r.ctx = ctx
+	return &r
+}
+
 // transport repeats requests. It is here to show that the steps are enough for that: a
 // response is not an error, an abandoned one is closed before the wait, a body is sent
-// again from GetBody, and the ctx of an attempt ends when the body of its response is
+// again from getBody, and the ctx of an attempt ends when the body of its response is
 // closed.
 type transport struct {
-	base   http.RoundTripper
+	base   roundTripper
 	policy *retry.Policy
 	hedger *retry.Hedger
 }
 
-func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	ctx := req.Context()
-	a, err := t.policy.Begin(ctx)
+func (t *transport) roundTrip(req *request) (*response, error) {
+	a, err := t.policy.Begin(req.ctx)
 	if err != nil {
-		req.Body.Close()
+		req.body.Close()
 		return nil, err
 	}
 	for {
-		attempt, end := a.Context(ctx)
-		sent := req.WithContext(attempt)
-		if a.Made() > 0 && req.GetBody != nil {
-			if sent.Body, err = req.GetBody(); err != nil {
-				end()
-				return nil, err
-			}
+		ctx, end := a.Context(req.ctx)
+		sent := req.with(ctx)
+		if a.Made() > 0 {
+			sent.body = req.getBody()
 		}
 		resp, err := t.send(sent)
 		if resp != nil {
-			resp.Body = &body{resp.Body, end}
+			resp.body = &body{resp.body, end}
 		} else {
 			end()
 		}
@@ -58,30 +77,35 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			a.Done(verdict)
 			return resp, err
 		}
-		wait, again := a.Next(ctx, verdict)
-		if !again && resp != nil { // the last response is the caller's, whatever it says
+		wait, again := a.Next(req.ctx, verdict)
+		switch {
+		case !again && resp != nil: // the last response is the caller's, whatever it says
 			return resp, nil
-		}
-		if !again {
+		case !again:
 			return nil, a.Err()
+		case resp != nil:
+			resp.body.Close()
 		}
-		if resp != nil {
-			resp.Body.Close()
-		}
-		if !a.Wait(ctx, wait) {
+		if !a.Wait(req.ctx, wait) {
 			return nil, a.Err()
 		}
 	}
 }
 
 // send makes one attempt, with a hedge if there is a hedger.
-func (t *transport) send(req *http.Request) (*http.Response, error) {
+func (t *transport) send(req *request) (*response, error) {
 	if t.hedger == nil {
-		return t.base.RoundTrip(req)
+		return t.base.roundTrip(req)
 	}
-	return retry.Hedge(req.Context(), t.hedger,
-		func(ctx context.Context) (*http.Response, error) { return t.base.RoundTrip(req.WithContext(ctx)) },
-		func(lost *http.Response) { lost.Body.Close() })
+	return retry.Hedge(req.ctx, t.hedger,
+		func(ctx context.Context) (*response, error) {
+			sent := req.with(ctx)
+			if retry.AttemptOf(ctx) > 1 && req.getBody != nil {
+				sent.body = req.getBody()
+			}
+			return t.base.roundTrip(sent)
+		},
+		func(lost *response) { lost.body.Close() })
 }
 
 // body ends the ctx of its attempt.
@@ -96,21 +120,20 @@ func (b *body) Close() error {
 }
 
 // repeatable is what the caller decides, and no policy can know.
-func repeatable(req *http.Request) bool {
-	sendable := req.Body == nil || req.Body == http.NoBody || req.GetBody != nil
-	return sendable && (req.Method != http.MethodPost || req.Header.Get("Idempotency-Key") != "")
+func repeatable(req *request) bool {
+	return req.getBody != nil && (req.method != "POST" || req.key != "")
 }
 
 // judge makes an error of a response.
-func judge(resp *http.Response, err error) error {
-	if err != nil || resp.StatusCode < 500 && resp.StatusCode != http.StatusTooManyRequests {
+func judge(resp *response, err error) error {
+	if err != nil || resp.status < 500 && resp.status != 429 {
 		return err
 	}
-	err = fmt.Errorf("status %d", resp.StatusCode)
-	if resp.StatusCode == http.StatusTooManyRequests {
+	err = fmt.Errorf("status %d", resp.status)
+	if resp.status == 429 {
 		err = sluice.Mark(err, sluice.Throttled)
 	}
-	if seconds, bad := strconv.Atoi(resp.Header.Get("Retry-After")); bad == nil {
+	if seconds, bad := strconv.Atoi(resp.retryAfter); bad == nil {
 		err = sluice.WithRetryAfter(err, time.Duration(seconds)*time.Second)
 	}
 	return err
@@ -133,35 +156,27 @@ type answer struct {
 	hangs      bool // until the ctx ends
 }
 
-func (s *server) RoundTrip(req *http.Request) (*http.Response, error) {
-	sent := ""
-	if req.Body != nil {
-		all, err := io.ReadAll(req.Body)
-		if err != nil {
-			return nil, err
-		}
-		sent = string(all)
-		req.Body.Close()
+func (s *server) roundTrip(req *request) (*response, error) {
+	sent, err := io.ReadAll(req.body)
+	if err != nil {
+		return nil, err
 	}
+	req.body.Close()
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	a := s.answers[min(len(s.got), len(s.answers)-1)]
-	s.got, s.at = append(s.got, sent), append(s.at, time.Since(s.began))
-	s.mu.Unlock()
+	s.got, s.at = append(s.got, string(sent)), append(s.at, time.Since(s.began))
 	if a.hangs {
-		<-req.Context().Done()
-		return nil, req.Context().Err()
+		s.mu.Unlock()
+		<-req.ctx.Done()
+		s.mu.Lock()
+		return nil, req.ctx.Err()
 	}
 	if a.err != nil {
 		return nil, a.err
 	}
-	s.mu.Lock()
 	s.open++
-	s.mu.Unlock()
-	header := http.Header{}
-	if a.retryAfter != "" {
-		header.Set("Retry-After", a.retryAfter)
-	}
-	return &http.Response{StatusCode: a.status, Header: header, Body: &stream{s, req.Context(), strings.NewReader("hello")}}, nil
+	return &response{a.status, a.retryAfter, &stream{s, req.ctx, strings.NewReader("hello")}}, nil
 }
 
 // stream is a body that breaks off when the ctx of its request has ended.
@@ -185,6 +200,9 @@ func (b *stream) Close() error {
 	return nil
 }
 
+// order is the body of all requests.
+func order() io.ReadCloser { return io.NopCloser(strings.NewReader("order")) }
+
 const tick = time.Millisecond
 
 func TestTransport(t *testing.T) {
@@ -197,22 +215,22 @@ func TestTransport(t *testing.T) {
 	now, second, third := time.Duration(0), 50*tick, 150*tick
 	for name, c := range map[string]struct {
 		method  string
-		key     bool
-		noBody  bool // without GetBody
+		key     string
+		once    bool // the body is there once
 		answers []answer
 		want    want
 	}{
-		"answers at once":           {"GET", false, false, []answer{{status: 200}}, want{200, nil, []time.Duration{now}}},
-		"comes back":                {"PUT", false, false, []answer{{status: 503}, {err: errReset}, {status: 200}}, want{200, nil, []time.Duration{now, second, third}}},
-		"stays down":                {"PUT", false, false, []answer{{status: 503}}, want{503, nil, []time.Duration{now, second, third}}},
-		"resets":                    {"PUT", false, false, []answer{{err: errReset}}, want{0, errReset, []time.Duration{now, second, third}}},
-		"does not know it":          {"GET", false, false, []answer{{status: 404}}, want{404, nil, []time.Duration{now}}},
-		"a POST is made once":       {"POST", false, false, []answer{{status: 503}, {status: 200}}, want{503, nil, []time.Duration{now}}},
-		"a POST with a key is not":  {"POST", true, false, []answer{{status: 503}, {status: 200}}, want{200, nil, []time.Duration{now, second}}},
-		"a body that is there once": {"PUT", false, true, []answer{{status: 503}, {status: 200}}, want{503, nil, []time.Duration{now}}},
-		"asks for two seconds":      {"GET", false, false, []answer{{status: 429, retryAfter: "2"}, {status: 200}}, want{200, nil, []time.Duration{now, 2*time.Second + second}}},
-		"asks for an hour":          {"GET", false, false, []answer{{status: 429, retryAfter: "3600"}, {status: 200}}, want{429, nil, []time.Duration{now}}},
-		"hangs":                     {"GET", false, false, []answer{{hangs: true}, {status: 200}}, want{200, nil, []time.Duration{now, time.Second + second}}},
+		"answers at once":           {"GET", "", false, []answer{{status: 200}}, want{200, nil, []time.Duration{now}}},
+		"comes back":                {"PUT", "", false, []answer{{status: 503}, {err: errReset}, {status: 200}}, want{200, nil, []time.Duration{now, second, third}}},
+		"stays down":                {"PUT", "", false, []answer{{status: 503}}, want{503, nil, []time.Duration{now, second, third}}},
+		"resets":                    {"PUT", "", false, []answer{{err: errReset}}, want{0, errReset, []time.Duration{now, second, third}}},
+		"does not know it":          {"GET", "", false, []answer{{status: 404}}, want{404, nil, []time.Duration{now}}},
+		"a POST is made once":       {"POST", "", false, []answer{{status: 503}, {status: 200}}, want{503, nil, []time.Duration{now}}},
+		"a POST with a key is not":  {"POST", "1", false, []answer{{status: 503}, {status: 200}}, want{200, nil, []time.Duration{now, second}}},
+		"a body that is there once": {"PUT", "", true, []answer{{status: 503}, {status: 200}}, want{503, nil, []time.Duration{now}}},
+		"asks for two seconds":      {"GET", "", false, []answer{{status: 429, retryAfter: "2"}, {status: 200}}, want{200, nil, []time.Duration{now, 2*time.Second + second}}},
+		"asks for an hour":          {"GET", "", false, []answer{{status: 429, retryAfter: "3600"}, {status: 200}}, want{429, nil, []time.Duration{now}}},
+		"hangs":                     {"GET", "", false, []answer{{hangs: true}, {status: 200}}, want{200, nil, []time.Duration{now, time.Second + second}}},
 	} {
 		for _, hedged := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, hedged: %v", name, hedged), func(t *testing.T) {
@@ -224,15 +242,11 @@ func TestTransport(t *testing.T) {
 					if hedged { // after the limit of an attempt, so that it does not change what comes out
 						tr.hedger = sluice.Must(retry.NewHedger("upstream", 2*time.Second, retry.WithHedgeBudget(policy.Budget())))
 					}
-					req, err := http.NewRequestWithContext(t.Context(), c.method, "http://upstream/", bytes.NewReader([]byte("order")))
-					require.NoError(t, err)
-					if c.noBody {
-						req.GetBody = nil
+					req := &request{ctx: t.Context(), method: c.method, key: c.key, body: order(), getBody: order}
+					if c.once {
+						req.getBody = nil
 					}
-					if c.key {
-						req.Header.Set("Idempotency-Key", "1")
-					}
-					resp, err := tr.RoundTrip(req)
+					resp, err := tr.roundTrip(req)
 					assert.Equal(t, c.want.at, base.at)
 					for _, got := range base.got {
 						assert.Equal(t, "order", got, "each attempt sends the whole body")
@@ -245,12 +259,12 @@ func TestTransport(t *testing.T) {
 						return
 					}
 					require.NoError(t, err)
-					assert.Equal(t, c.want.status, resp.StatusCode)
+					assert.Equal(t, c.want.status, resp.status)
 					assert.Equal(t, 1, base.open, "every other response was closed")
-					all, err := io.ReadAll(resp.Body)
+					all, err := io.ReadAll(resp.body)
 					assert.NoError(t, err, "its ctx is alive")
 					assert.Equal(t, "hello", string(all))
-					require.NoError(t, resp.Body.Close())
+					require.NoError(t, resp.body.Close())
 					assert.Zero(t, base.open)
 				})
 			})
@@ -266,9 +280,7 @@ func TestTransport_CallerLeaves(t *testing.T) {
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(20*tick, cancel)
-		req, err := http.NewRequestWithContext(ctx, "GET", "http://upstream/", nil)
-		require.NoError(t, err)
-		resp, err := (&transport{base: base, policy: policy}).RoundTrip(req)
+		resp, err := (&transport{base: base, policy: policy}).roundTrip(&request{ctx: ctx, method: "GET", body: order(), getBody: order})
 		assert.Nil(t, resp)
 		assert.ErrorIs(t, err, context.Canceled)
 		assert.ErrorContains(t, err, "status 503")
@@ -283,17 +295,15 @@ func TestTransport_Hedged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := &server{answers: []answer{{hangs: true}, {status: 200}}, began: time.Now()}
 		tr := &transport{base: base, hedger: sluice.Must(retry.NewHedger("upstream", 30*tick))}
-		req, err := http.NewRequestWithContext(t.Context(), "GET", "http://upstream/", nil)
-		require.NoError(t, err)
-		resp, err := tr.RoundTrip(req)
+		resp, err := tr.roundTrip(&request{ctx: t.Context(), method: "GET", body: order(), getBody: order})
 		require.NoError(t, err)
 		synctest.Wait()
 		assert.Equal(t, []time.Duration{0, 30 * tick}, base.at)
 		time.Sleep(time.Hour)
-		all, err := io.ReadAll(resp.Body)
+		all, err := io.ReadAll(resp.body)
 		require.NoError(t, err)
 		assert.Equal(t, "hello", string(all))
-		require.NoError(t, resp.Body.Close())
+		require.NoError(t, resp.body.Close())
 		assert.Zero(t, base.open)
 	})
 }
