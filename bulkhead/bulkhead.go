@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicego/sluice"
 	"github.com/sluicego/sluice/internal/clock"
+	"github.com/sluicego/sluice/internal/roster"
 	"github.com/sluicego/sluice/internal/stage"
 	"github.com/sluicego/sluice/internal/waitq"
 )
@@ -38,8 +39,10 @@ type Bulkhead struct {
 	refusals *[reasons]FullError
 	tally
 
-	mu     sync.Mutex             // puts updates in order
-	config atomic.Pointer[Config] // written under mu; what it points to never changes
+	mu     sync.Mutex               // puts updates in order
+	config atomic.Pointer[Config]   // written under mu; what it points to never changes
+	member *roster.Member[Bulkhead] // the place in a Group, nil if in none
+	use                             // what the Group knows of its use
 }
 
 // New returns a bulkhead of that name, which must not be empty, for limit calls at
@@ -52,17 +55,23 @@ func New(name string, limit int, opts ...Option) (*Bulkhead, error) {
 	if name == "" {
 		s.errs = append(s.errs, errors.New("bulkhead: the name is empty"))
 	}
+	if s.group != nil {
+		s.errs = append(s.errs, errGroupOption)
+	}
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	c := s.Config
+	return newBulkhead(name, s.Config), nil
+}
+
+func newBulkhead(name string, c Config) *Bulkhead {
 	b := &Bulkhead{
 		places:   waitq.NewSemaphore(c.Limit, c.policy(), clock.Now),
 		name:     name,
 		refusals: newRefusals(name, "bulkhead"),
 	}
 	b.config.Store(&c)
-	return b, nil
+	return b
 }
 
 // Name returns the name given to New.
@@ -92,7 +101,11 @@ func (b *Bulkhead) AcquireN(ctx context.Context, n int) (Permit, error) {
 	if n > 0 && b.places.TryAcquire(n) {
 		return Permit{bulkhead: b, n: n}, nil
 	}
-	if _, err := b.wait(ctx, n, 0); err != nil {
+	open := b.places.Open()
+	if open == 0 {
+		return Permit{}, b.turnAway(n, b.places.Wanted())
+	}
+	if _, err := b.wait(ctx, n, 0, open); err != nil {
 		return Permit{}, err
 	}
 	return Permit{bulkhead: b, n: n}, nil
@@ -113,7 +126,7 @@ func (b *Bulkhead) TryAcquireN(ctx context.Context, n int) (Permit, error) {
 	if n > 0 && b.places.TryAcquire(n) {
 		return Permit{bulkhead: b, n: n}, nil
 	}
-	return Permit{}, b.turnAway(n, refusedFull)
+	return Permit{}, b.turnAway(n, false)
 }
 
 // Do runs call when it has a place, for which it waits if it must and may. It
@@ -137,7 +150,11 @@ func (b *Bulkhead) Admit(ctx context.Context, now int64) (stage.Ticket, error) {
 	if b.places.TryAcquire(1) {
 		return stage.Ticket{Ref: b, At: now}, nil
 	}
-	at, err := b.wait(ctx, 1, now)
+	open := b.places.Open()
+	if open == 0 {
+		return stage.Ticket{}, b.turnAway(1, b.places.Wanted())
+	}
+	at, err := b.wait(ctx, 1, now, open)
 	if err != nil {
 		return stage.Ticket{}, err
 	}
@@ -151,16 +168,13 @@ func (b *Bulkhead) Settle(t stage.Ticket, _ context.Context, _ int64, _ error, _
 	}
 }
 
-// wait is for a call that has found no place for n: it waits for one if it may, and
-// returns when it got it. now is 0 if nobody has read the time yet; it is read if
-// the call is to wait.
-func (b *Bulkhead) wait(ctx context.Context, n int, now int64) (at int64, err error) {
-	open := b.places.Open()
-	if open == 0 && !b.places.Wanted() {
-		return now, b.turnAway(n, refusedFull)
-	}
-	if open == 0 || n <= 0 || b.places.Refuses(n) != waitq.Full {
-		return now, b.turnAway(n, refusedQueueFull)
+// wait is for a call that has found no place for n, while calls of the classes in
+// open may find room to wait: it waits if its own is one of them, and returns when it
+// got its places. now is 0 if nobody has read the time yet; it is read if the call is
+// to wait.
+func (b *Bulkhead) wait(ctx context.Context, n int, now int64, open uint32) (at int64, err error) {
+	if n <= 0 || b.places.Refuses(n) != waitq.Full {
+		return now, b.turnAway(n, true)
 	}
 	class := middleClass
 	if b.config.Load().Aging > 0 {
@@ -183,15 +197,21 @@ func (b *Bulkhead) wait(ctx context.Context, n int, now int64) (at int64, err er
 	return at, b.refuse(reasonOf[v])
 }
 
-// turnAway refuses n places, for that reason if it is none that n itself gives.
-func (b *Bulkhead) turnAway(n int, r reason) error {
+// turnAway refuses n places at once; queue says that the call would have waited, had
+// there been room.
+func (b *Bulkhead) turnAway(n int, queue bool) error {
 	if n <= 0 {
 		return fmt.Errorf("bulkhead %q: %d places are asked for, at least 1 is wanted", b.name, n)
 	}
-	if v := b.places.Refuses(n); v != waitq.Full {
-		r = reasonOf[v]
+	switch v := b.places.Refuses(n); {
+	case v == waitq.TooLarge:
+		return b.refuse(refusedCapacity)
+	case v == waitq.Closed:
+		return b.refuse(refusedClosed)
+	case queue:
+		return b.refuse(refusedQueueFull)
 	}
-	return b.refuse(r)
+	return b.refuse(refusedFull)
 }
 
 // middleClass is the class of calls without a priority.

@@ -61,7 +61,7 @@ func TestConfig_Complaints(t *testing.T) {
 
 func TestNew_EveryComplaintAtOnce(t *testing.T) {
 	_, err := New("", -3, nil, WithQueue(-1, -1), WithConfig(Config{Limit: 4}), WithAging(-1))
-	for _, want := range []string{"name is empty", "option 0 is nil", "WithConfig has Limit 4, and New was given -3", "Order 0", "Aging -1ns"} {
+	for _, want := range []string{"name is empty", "option 0 is nil", "WithConfig has Limit 4, and the argument is -3", "Order 0", "Aging -1ns"} {
 		assert.ErrorContains(t, err, want)
 	}
 }

@@ -40,17 +40,30 @@ func WithCoDel(target, interval time.Duration) Option {
 	return func(s *settings) { s.CoDelTarget, s.CoDelInterval = target, interval }
 }
 
+// WithLimit sets the limit of one key in WithOverride. It is an error in New and
+// NewGroup, which take the limit as an argument.
+//
+// Default: the Group's.
+func WithLimit(limit int) Option {
+	return func(s *settings) {
+		if s.limited {
+			s.errs = append(s.errs, errors.New("bulkhead: WithLimit is for WithOverride: the limit is an argument"))
+		}
+		s.Limit = limit
+	}
+}
+
 // WithConfig replaces all data set so far by c, so it comes first. A Limit in c must
-// be the one given to New, or -1.
+// be the one given to New or NewGroup, or -1; in WithOverride it may be another.
 //
 // Default: DefaultConfig.
 func WithConfig(c Config) Option {
 	return func(s *settings) {
 		if c.Limit == unset {
-			c.Limit = s.limit
+			c.Limit = s.Limit
 		}
-		if c.Limit != s.limit {
-			s.errs = append(s.errs, fmt.Errorf("bulkhead: WithConfig has Limit %d, and New was given %d", c.Limit, s.limit))
+		if s.limited && c.Limit != s.Limit {
+			s.errs = append(s.errs, fmt.Errorf("bulkhead: WithConfig has Limit %d, and the argument is %d", c.Limit, s.Limit))
 		}
 		s.Config = c
 	}
@@ -59,12 +72,13 @@ func WithConfig(c Config) Option {
 // settings is what the options fill in.
 type settings struct {
 	Config
-	limit int // as given to New
-	errs  []error
+	limited bool // Limit is an argument, and not for options to set
+	errs    []error
+	group   *groupSettings // nil until a group option is used
 }
 
 func newSettings(limit int) *settings {
-	s := &settings{Config: DefaultConfig(), limit: limit}
+	s := &settings{Config: DefaultConfig(), limited: true}
 	s.Limit = limit
 	return s
 }

@@ -11,7 +11,7 @@ import (
 type tally struct {
 	gaveUp   atomic.Int64  // calls whose ctx ended while they waited
 	admitted metrics.Total // keeps what is said of admissions from going down
-	// refused is nil until the first refusal. Made by refuse, and then stays.
+	// refused is nil until the first refusal. Made by countRefusals, and then stays.
 	refused atomic.Pointer[refused]
 }
 
@@ -26,11 +26,16 @@ type refused [stripe.Cells]struct {
 func (b *Bulkhead) refuse(r reason) error {
 	counts := b.refused.Load()
 	if counts == nil {
-		b.refused.CompareAndSwap(nil, new(refused))
-		counts = b.refused.Load()
+		counts = b.countRefusals()
 	}
 	counts[stripe.Index()].by[r].Add(1)
 	return &b.refusals[r]
+}
+
+// countRefusals makes the counters, unless somebody else has.
+func (t *tally) countRefusals() *refused {
+	t.refused.CompareAndSwap(nil, new(refused))
+	return t.refused.Load()
 }
 
 // refusedSoFar adds the stripes up.

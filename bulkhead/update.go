@@ -18,7 +18,7 @@ func (b *Bulkhead) Update(c Config) error {
 	if b == nil {
 		return c.Validate()
 	}
-	return b.update(func(Config) Config { return c })
+	return b.updateOwn(func(Config) Config { return c })
 }
 
 // SetLimit is Update of the limit alone, in [0, 2³⁰].
@@ -26,19 +26,30 @@ func (b *Bulkhead) SetLimit(limit int) error {
 	if b == nil {
 		return nil
 	}
-	return b.update(func(c Config) Config { c.Limit = limit; return c })
+	return b.updateOwn(func(c Config) Config { c.Limit = limit; return c })
 }
 
-// update puts what change makes of the Config in force.
-func (b *Bulkhead) update(change func(Config) Config) error {
+// updateOwn is update by the user, after which the Group would make b otherwise.
+func (b *Bulkhead) updateOwn(change func(Config) Config) error {
+	changed, err := b.update(change)
+	if changed && b.member != nil {
+		b.member.Own.Store(true)
+		b.member.Needed(b)
+	}
+	return err
+}
+
+// update puts what change makes of the Config in force, and reports whether it is
+// another one.
+func (b *Bulkhead) update(change func(Config) Config) (changed bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	old := *b.config.Load()
 	c := change(old)
 	if err := c.Validate(); err != nil || c == old {
-		return err
+		return false, err
 	}
 	b.config.Store(&c)
 	b.places.Update(c.Limit, c.policy())
-	return nil
+	return true, nil
 }

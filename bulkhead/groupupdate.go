@@ -1,0 +1,73 @@
+package bulkhead
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Config returns the configuration of keys without an override.
+func (g *Group) Config() Config {
+	if g == nil {
+		return Config{}
+	}
+	return *g.config.Load()
+}
+
+// Update changes the configuration of every bulkhead, those to come too, as
+// Bulkhead.Update does; overrides stay on top of it. If c, or c under an override,
+// does not validate, it returns the complaints and changes nothing.
+func (g *Group) Update(c Config) error {
+	if g == nil {
+		return c.Validate()
+	}
+	if err := errors.Join(append(g.checkOverrides(c), c.Validate())...); err != nil {
+		return err
+	}
+	mine := &c
+	g.config.Store(mine) // before the members are listed: a key made after that gets it
+	for g.spread(mine) {
+		// Another Update came in between, and may have reached a bulkhead before this
+		// one did: go on with the newest.
+		mine = g.config.Load()
+	}
+	return nil
+}
+
+// spread gives every bulkhead that lives the configuration c, and reports whether the
+// group has got another one meanwhile.
+func (g *Group) spread(c *Config) (again bool) {
+	set := func(b *Bulkhead, own Config) {
+		if _, err := b.update(func(Config) Config { return own }); err != nil {
+			panic(err) // the very same has been validated
+		}
+	}
+	set(g.overflow, *c)
+	for _, m := range g.members.Members() {
+		if b := m.Alive(); b != nil {
+			own, _ := g.configOf(m.Key, *c)
+			set(b, own)
+			m.Own.Store(false)
+		}
+	}
+	return g.config.Load() != c
+}
+
+// checkOverrides returns all that is wrong with c under each override.
+func (g *Group) checkOverrides(c Config) (errs []error) {
+	for _, key := range g.keys {
+		if _, err := g.configOf(key, c); err != nil {
+			errs = append(errs, fmt.Errorf("bulkhead: override of %q: %w", key, err))
+		}
+	}
+	return errs
+}
+
+// configOf returns c with the options of key applied.
+func (g *Group) configOf(key string, c Config) (Config, error) {
+	s := &settings{Config: c}
+	s.apply(g.overrides[key])
+	if s.group != nil {
+		s.errs = append(s.errs, errGroupOption)
+	}
+	return s.Config, s.check()
+}
