@@ -105,7 +105,8 @@
 // anywhere.
 //
 // Time is monotonic: setting the wall clock changes nothing. In a testing/synctest
-// bubble it is the bubble's, so make the Timeout within.
+// bubble it is the bubble's, so make the Timeout within; one that has seen calls
+// outside finds itself in the past.
 //
 // # Choosing numbers
 //

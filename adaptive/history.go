@@ -16,7 +16,7 @@ type shape struct {
 
 var (
 	fullShape    = shape{octaves: 22, shift: 3, windows: 10, sheets: 10}
-	compactShape = shape{octaves: 14, shift: 2, windows: 4, sheets: 4}
+	compactShape = shape{octaves: 13, shift: 2, windows: 4, sheets: 4}
 )
 
 // A history is how long calls took: lately in windows, of a second by default, and

@@ -48,7 +48,7 @@ type Timeout struct {
 	// goes in any case.
 	asked     atomic.Uint32
 	nextProbe atomic.Int64
-	// nextHurried is when a call with too little time may go all the same.
+	// nextHurried is when a call with too little time left may go all the same.
 	nextHurried atomic.Int64
 	tally
 	said atomic.Pointer[reported] // made by the first Collect
@@ -106,7 +106,7 @@ func (t *Timeout) Value() time.Duration {
 // Begin begins a call. The Attempt must be settled by one of its methods when the
 // call has ended. A call whose ctx leaves it less time than the median call takes is
 // refused with an error that matches ErrDeadlineTooShort: it would very likely be in
-// vain. One such call a second goes all the same, so that the median cannot be wrong
+// vain. Four such calls a second go all the same, so that the median cannot be wrong
 // for ever. If ctx is done already, its own error is returned and nothing is counted.
 func (t *Timeout) Begin(ctx context.Context) (Attempt, error) {
 	if t == nil {
@@ -140,7 +140,7 @@ func (t *Timeout) begin(ctx context.Context, now int64) (Attempt, error) {
 	w := t.cur.Load()
 	if w.median > 0 {
 		if deadline, ok := ctx.Deadline(); ok && clock.At(deadline)-now < int64(w.median) {
-			if !once(&t.nextHurried, now) {
+			if !once(&t.nextHurried, now, tickEvery) {
 				t.refused.Add(1)
 				return Attempt{}, t.refusal
 			}
@@ -159,15 +159,15 @@ func (t *Timeout) probe(w *term, now int64) *term {
 	if p.probeEvery > 0 && t.asked.Add(1) >= p.probeEvery {
 		t.asked.Store(0)
 		t.nextProbe.Store(clock.After(now, time.Second))
-	} else if !once(&t.nextProbe, now) {
+	} else if !once(&t.nextProbe, now, time.Second) {
 		return w
 	}
 	t.probes.Add(1)
 	return p.longest
 }
 
-// once is true for one caller each second.
-func once(next *atomic.Int64, now int64) bool {
+// once is true for one caller in each time of every.
+func once(next *atomic.Int64, now int64, every time.Duration) bool {
 	at := next.Load()
-	return now >= at && next.CompareAndSwap(at, clock.After(now, time.Second))
+	return now >= at && next.CompareAndSwap(at, clock.After(now, every))
 }
