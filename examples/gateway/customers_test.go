@@ -42,6 +42,17 @@ type customers struct {
 	oddity   atomic.Pointer[string]  // one of the wrong ends, for the log
 }
 
+// unmet returns the endings that have not come, of those that must.
+func (c *customers) unmet() []string {
+	var names []string
+	for e := served; e < wrong; e++ {
+		if c.ends[e].Load() == 0 {
+			names = append(names, endings[e])
+		}
+	}
+	return names
+}
+
 // run lets so many customers ask at a time until ctx is done, and returns when all of
 // them have got their answers.
 func (c *customers) run(ctx context.Context, n int) {
