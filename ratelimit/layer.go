@@ -18,8 +18,8 @@ type Layer struct {
 // sets taker to itself in its constructor.
 type tier struct {
 	taker
-	// refusing says that this layer refused when it was asked last. Written by
-	// takeAll, only when the answer changes, so readers share the line.
+	// refusing says that this layer refused when it was asked last among several.
+	// Written only when the answer changes, so readers share the line.
 	refusing atomic.Bool
 }
 
@@ -31,10 +31,16 @@ type taker interface {
 	// peek is what take would answer, and takes nothing.
 	peek(key uint64, n, now int64) Decision
 	// giveBack takes back what d, given by take, took, so that it is as if it had
-	// never been asked, and no token more.
+	// never been asked, and no token more. d took something.
 	giveBack(key uint64, d Decision, now int64)
 	// count counts d as the answer that the caller got.
 	count(key uint64, d Decision)
+}
+
+// A refunder is a taker that counts what its callers give back.
+type refunder interface {
+	// refund gives back what d took, which was counted, and counts that.
+	refund(key uint64, d Decision)
 }
 
 // TakeAll takes n tokens from every layer, or from none. The layers come from the
@@ -45,13 +51,73 @@ type taker interface {
 //
 // The first layer that refuses decides, and the Decision names it; those before it
 // get back exactly what they gave. If all agree, the Decision is that of the first
-// layer. The clock is read once. It takes no lock and allocates nothing.
+// layer. The clock is read once, unless others take from a layer between its giving
+// and its getting back. It takes no lock and allocates nothing.
 func TakeAll(n int64, layers ...Layer) Decision { return takeAll(n, clock.Now(), layers) }
 
-// takeAll asks a layer that refused last before anything is taken: most likely it
-// refuses again, and then there is nothing to give back. The first layer needs no
-// such question.
+// TakeEach is TakeAll for a caller who may have to give back later, or wants to know
+// what every layer said: it writes their decisions into taken, in the order of the
+// layers. taken must be as long as layers; what is in it is of use only if all agreed.
+//
+//	var taken [2]ratelimit.Decision
+//	layers := [2]ratelimit.Layer{perUser.By(user), global.Layer()}
+//	d := ratelimit.TakeEach(taken[:], 1, layers[:]...)
+//	…
+//	for i, l := range layers {
+//		l.Refund(taken[i])
+//	}
+func TakeEach(taken []Decision, n int64, layers ...Layer) Decision {
+	return takeEach(taken[:len(layers)], n, clock.Now(), layers)
+}
+
+func takeEach(taken []Decision, n, now int64, layers []Layer) Decision {
+	if d := peekRefusing(n, now, layers); !d.OK() {
+		return d
+	}
+	for i, l := range layers {
+		d := l.take(n, now)
+		if !d.OK() {
+			for i--; i >= 0; i-- {
+				layers[i].giveBack(taken[i], now)
+			}
+			return d
+		}
+		taken[i] = d
+	}
+	for i, l := range layers {
+		l.count(taken[i])
+	}
+	if len(taken) == 0 {
+		return Decision{}
+	}
+	return taken[0]
+}
+
+// Refund gives back what d, which TakeEach wrote for this layer, took, as
+// Limiter.Refund does. It is for a decision once; for one that took nothing it does
+// nothing.
+func (l Layer) Refund(d Decision) {
+	if l.of == nil || d.n <= 0 || !d.OK() {
+		return
+	}
+	if r, ok := l.of.taker.(refunder); ok {
+		r.refund(l.key, d)
+		return
+	}
+	l.of.giveBack(l.key, d, clock.Now())
+}
+
 func takeAll(n, now int64, layers []Layer) Decision {
+	if d := peekRefusing(n, now, layers); !d.OK() || len(layers) == 0 {
+		return d
+	}
+	return takeFrom(n, now, layers)
+}
+
+// peekRefusing asks a layer that refused last before anything is taken: most likely it
+// refuses again, and then there is nothing to give back. The first layer needs no such
+// question.
+func peekRefusing(n, now int64, layers []Layer) Decision {
 	for i := 1; i < len(layers); i++ {
 		l := layers[i]
 		if l.of == nil || !l.of.refusing.Load() {
@@ -63,36 +129,50 @@ func takeAll(n, now int64, layers []Layer) Decision {
 		}
 		l.of.refusing.Store(false)
 	}
-	if len(layers) == 0 {
-		return Decision{}
-	}
-	return takeFrom(n, now, layers)
+	return Decision{}
 }
 
 // takeFrom takes from the first of layers and from those after it. That each waits
 // for the rest in a frame of its own keeps what has to be given back out of memory.
 func takeFrom(n, now int64, layers []Layer) Decision {
 	first, rest := layers[0], layers[1:]
-	if first.of == nil {
-		if len(rest) == 0 {
-			return Decision{}
-		}
-		return takeFrom(n, now, rest)
-	}
-	d := first.of.take(first.key, n, now)
+	d := first.take(n, now)
 	if !d.OK() {
-		if !first.of.refusing.Load() {
-			first.of.refusing.Store(true)
-		}
-		first.of.count(first.key, d)
 		return d
 	}
 	if len(rest) > 0 {
 		if refused := takeFrom(n, now, rest); !refused.OK() {
-			first.of.giveBack(first.key, d, now)
+			first.giveBack(d, now)
 			return refused
 		}
 	}
-	first.of.count(first.key, d)
+	first.count(d)
 	return d
+}
+
+// take takes n tokens, and counts only a refusal.
+func (l Layer) take(n, now int64) Decision {
+	if l.of == nil {
+		return Decision{}
+	}
+	d := l.of.take(l.key, n, now)
+	if !d.OK() {
+		if !l.of.refusing.Load() {
+			l.of.refusing.Store(true)
+		}
+		l.of.count(l.key, d)
+	}
+	return d
+}
+
+func (l Layer) giveBack(d Decision, now int64) {
+	if l.of != nil && d.n > 0 {
+		l.of.giveBack(l.key, d, now)
+	}
+}
+
+func (l Layer) count(d Decision) {
+	if l.of != nil {
+		l.of.count(l.key, d)
+	}
 }

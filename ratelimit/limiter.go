@@ -127,9 +127,7 @@ func (l *Limiter) Debit(n int64) Decision {
 // of this limiter, once; for one that took nothing it does nothing.
 func (l *Limiter) Refund(d Decision) {
 	if l != nil && d.n > 0 && d.OK() {
-		l.giveBack(0, d, 0)
-		l.tally.countRefund()
-		l.stir()
+		l.refund(0, d)
 	}
 }
 
@@ -141,7 +139,7 @@ func (l *Limiter) Layer() Layer {
 	return Layer{of: &l.tier}
 }
 
-// take, peek, giveBack and count are what TakeAll uses, and most methods.
+// take, peek, giveBack and count make the limiter a taker, refund a refunder.
 func (l *Limiter) take(_ uint64, n, now int64) Decision {
 	for {
 		p := l.cur.Load()
@@ -169,6 +167,12 @@ func (l *Limiter) giveBack(_ uint64, d Decision, _ int64) {
 }
 
 func (l *Limiter) count(_ uint64, d Decision) { l.tally.count(d) }
+
+func (l *Limiter) refund(_ uint64, d Decision) {
+	l.giveBack(0, d, 0)
+	l.tally.countRefund()
+	l.stir()
+}
 
 func (l *Limiter) takeUpTo(least, most, now int64) Decision {
 	if least < 0 || most < least {

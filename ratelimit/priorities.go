@@ -104,8 +104,7 @@ func (q *Priorities) Peek(p sluice.Priority, n int64) Decision {
 // Refund gives back what d took to the bucket it came from, as Limiter.Refund does.
 func (q *Priorities) Refund(d Decision) {
 	if q != nil && d.n > 0 && d.OK() {
-		q.giveBack(0, d, 0)
-		q.tallies[classes].countRefund()
+		q.refund(0, d)
 	}
 }
 
@@ -172,7 +171,8 @@ func (q *Priorities) Settle(t stage.Ticket, _ context.Context, _ int64, err erro
 // classOf is p as an index.
 func classOf(p sluice.Priority) int { return int(min(max(p, sluice.P0), sluice.P2) - sluice.P0) }
 
-// take, peek, giveBack and count are what TakeAll uses; key is the class.
+// take, peek, giveBack and count make the limiter a taker, whose key is the class,
+// refund a refunder.
 func (q *Priorities) take(class uint64, n, now int64) Decision {
 	if plenty := &q.cur.Load().plenty; plenty.can(n) {
 		if d, ok := plenty.take(n, now); ok && d.OK() {
@@ -210,3 +210,8 @@ func (q *Priorities) giveBack(_ uint64, d Decision, _ int64) {
 }
 
 func (q *Priorities) count(class uint64, d Decision) { q.tallies[class].count(d) }
+
+func (q *Priorities) refund(_ uint64, d Decision) {
+	q.giveBack(0, d, 0)
+	q.tallies[classes].countRefund()
+}
