@@ -76,7 +76,7 @@ var house = map[string]tenant{
 		"internal/clock":    "one reading for each operation",
 		"internal/jsontime": "durations in Config",
 		"internal/notify":   "listeners, in order and without a lock",
-		"internal/roster":   later + "one timeout for each key of a TimeoutGroup",
+		"internal/roster":   "one timeout for each key of a TimeoutGroup",
 		"internal/stage":    "Call and Chain pass without garbage",
 		"internal/stripe":   "counters that every call adds to",
 		"internal/waitq":    later + "the bounded queue in front of a limiter",

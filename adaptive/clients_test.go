@@ -53,9 +53,7 @@ func newClient(t testing.TB, seed uint64, l latency, opts ...TimeoutOption) *cli
 	s := newTimeoutSettings(10*ms, 5*time.Second)
 	s.apply(opts)
 	require.NoError(t, s.check())
-	var err error
-	c.timeout, err = newTimeout("backend", &s.TimeoutConfig, s.hooks.keep(), c.world.now)
-	require.NoError(t, err)
+	c.timeout = newTimeout("backend", &s.TimeoutConfig, s.hooks.keep(), c.world.now)
 	return c
 }
 

@@ -67,6 +67,7 @@ func (t *Timeout) tick(now int64) {
 	if *w != *have {
 		t.cur.CompareAndSwap(have, w)
 	}
+	t.member.Needed(t) // there is something to lose now
 }
 
 // observe tells the estimator how a call ended, and works the limit out if it is

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicego/sluice/internal/clock"
+	"github.com/sluicego/sluice/internal/roster"
 )
 
 // Timeout is a time limit for the calls to one dependency that follows how long
@@ -41,7 +42,9 @@ type Timeout struct {
 	hooks *timeoutHooks
 	// refusal is what Begin returns where there is too little time.
 	refusal *DeadlineError
-	mu      sync.Mutex // puts Updates in order
+	mu      sync.Mutex              // puts Updates in order
+	member  *roster.Member[Timeout] // the place in a TimeoutGroup, nil if in none
+	made    int64                   // when, for the TimeoutGroup
 
 	_ [64]byte // what calls write keeps away from what they read
 	// Calls since the last probe that went because of its share, and when the next
@@ -65,25 +68,29 @@ func NewTimeout(name string, base, max time.Duration, opts ...TimeoutOption) (*T
 	if name == "" {
 		s.errs = append(s.errs, errors.New("adaptive: the name is empty"))
 	}
+	if s.group != nil {
+		s.errs = append(s.errs, errGroupOption)
+	}
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	return newTimeout(name, &s.TimeoutConfig, s.hooks.keep(), clock.Now())
+	t := newTimeout(name, &s.TimeoutConfig, s.hooks.keep(), clock.Now())
+	if f, ok := t.plan.Load().est.(*foreign); ok {
+		if err := f.prepare(); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
 }
 
-// newTimeout makes a Timeout of what has been validated. What it cannot do without
-// is an Estimator of the user's, if there is to be one.
-func newTimeout(name string, c *TimeoutConfig, h *timeoutHooks, now int64) (*Timeout, error) {
+// newTimeout makes a Timeout of what has been validated. It runs no foreign code.
+func newTimeout(name string, c *TimeoutConfig, h *timeoutHooks, now int64) *Timeout {
 	t := &Timeout{name: name, hooks: h}
 	t.refusal = &DeadlineError{t}
-	est, err := newTracker(c, h, c.first(), now)
-	if err != nil {
-		return nil, err
-	}
-	p := t.newPlan(c, est)
+	p := t.newPlan(c, newTracker(c, h, now))
 	t.plan.Store(p)
 	t.cur.Store(t.newTerm(p, Estimate{Limit: c.first(), State: Cold}))
-	return t, nil
+	return t
 }
 
 // Name returns the name given to NewTimeout.

@@ -27,7 +27,8 @@ func WithRule(r Rule) TimeoutOption { return func(s *timeoutSettings) { s.Rule =
 
 // WithEstimator takes the limit from an Estimator of your own instead of by a Rule:
 // from one that make returns for each Timeout. It stays for the life of the Timeout,
-// whatever Update says.
+// whatever Update says. A TimeoutGroup calls make when the first call to a key ends,
+// with no lock held; if there are several first ones, those made in vain are dropped.
 //
 // Default: none, see WithRule.
 func WithEstimator(make func() Estimator) TimeoutOption {
@@ -105,6 +106,7 @@ type timeoutSettings struct {
 	TimeoutConfig
 	hooks timeoutHooks
 	errs  []error
+	group *timeoutGroupSettings // nil until a group option is used
 }
 
 // timeoutHooks are the foreign code that a Timeout calls. They are no part of a

@@ -20,13 +20,23 @@ func (t *Timeout) Update(c TimeoutConfig) error {
 	if err := c.Validate(); err != nil || t == nil {
 		return err
 	}
+	if t.configure(&c) && t.member != nil {
+		t.member.Own.Store(true) // the group would make it otherwise
+		t.member.Needed(t)
+	}
+	return nil
+}
+
+// configure puts c, which has been validated, in force, and reports whether it is
+// another one.
+func (t *Timeout) configure(c *TimeoutConfig) (changed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	old := t.plan.Load()
-	if *old.config == c {
-		return nil
+	if *old.config == *c {
+		return false
 	}
-	p := t.newPlan(&c, t.adapt(old, &c))
+	p := t.newPlan(c, t.adapt(old, c))
 	t.plan.Store(p)
 	for {
 		have := t.cur.Load()
@@ -35,7 +45,7 @@ func (t *Timeout) Update(c TimeoutConfig) error {
 			w = t.newTerm(p, Estimate{Limit: c.Rule.Limit})
 		}
 		if t.cur.CompareAndSwap(have, w) {
-			return nil
+			return true
 		}
 	}
 }

@@ -6,20 +6,15 @@ import (
 	"time"
 )
 
-// newTracker makes what c and h want the limit to be worked out by. limit is what it
-// is meanwhile.
-func newTracker(c *TimeoutConfig, h *timeoutHooks, limit time.Duration, now int64) (tracker, error) {
+// newTracker makes what c and h want the limit to be worked out by.
+func newTracker(c *TimeoutConfig, h *timeoutHooks, now int64) tracker {
 	if h.estimator != nil {
-		est := h.estimator()
-		if est == nil {
-			return nil, errors.New("adaptive: the function given to WithEstimator returned nil")
-		}
-		return &foreign{Estimator: est}, nil
+		return &foreign{make: h.estimator}
 	}
-	return newBuiltIn(c, limit, now), nil
+	return newBuiltIn(c, c.first(), now)
 }
 
-// newBuiltIn makes the estimator of c.Rule.
+// newBuiltIn makes the estimator of c.Rule. limit is what it begins with.
 func newBuiltIn(c *TimeoutConfig, limit time.Duration, now int64) tracker {
 	switch c.Rule.Kind {
 	case KindMeanMultiple:
@@ -47,9 +42,13 @@ func (c *TimeoutConfig) shape() shape {
 
 func (c *TimeoutConfig) tuning() tuning { return tuning{c.Rule.FalseTimeouts, c.Margin, c.OutageCap} }
 
-// foreign is an Estimator of the user's.
+var errNoEstimator = errors.New("adaptive: the function given to WithEstimator returned nil")
+
+// foreign is an Estimator of the user's. It is made by the first call that ends, since
+// a TimeoutGroup makes its Timeouts with a lock held.
 type foreign struct {
-	Estimator
+	make func() Estimator
+	est  atomic.Pointer[Estimator] // written once, by CAS
 	done atomic.Int64
 }
 
@@ -57,7 +56,29 @@ func (f *foreign) Observe(s Sample) {
 	if s.End == Finished {
 		f.done.Add(1)
 	}
-	f.Estimator.Observe(s)
+	f.made().Observe(s)
+}
+
+func (f *foreign) Estimate(now int64, b Bounds) Estimate { return f.made().Estimate(now, b) }
+
+func (f *foreign) made() Estimator {
+	if est := f.est.Load(); est != nil {
+		return *est
+	}
+	if err := f.prepare(); err != nil {
+		panic(err)
+	}
+	return *f.est.Load()
+}
+
+// prepare makes the Estimator, unless somebody else is first.
+func (f *foreign) prepare() error {
+	est := f.make()
+	if est == nil {
+		return errNoEstimator
+	}
+	f.est.CompareAndSwap(nil, &est)
+	return nil
 }
 
 func (f *foreign) finished() int64           { return f.done.Load() }
