@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -92,7 +93,7 @@ func TestK3_AFloodOfHostsCostsBoundedMemory(t *testing.T) {
 	if testing.Short() {
 		hosts = 10_000
 	}
-	g := newGroup(t, breaker.WithMaxKeys(64), breaker.WithConsecutiveFailures(1))
+	g := newGroup(t, breaker.WithMaxKeys(64), breaker.WithConsecutiveFailures(1), breaker.WithOpenFor(time.Hour))
 	fail := baseFunc(func(req *http.Request) (*http.Response, error) {
 		return response(req, 500, ""), nil
 	})

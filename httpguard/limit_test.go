@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"strings"
 	"testing"
@@ -355,20 +354,22 @@ func TestLimits_NoneIsSpentOnARefusal(t *testing.T) {
 	}))
 }
 
-// Over real connections a body that hangs is cut off, too.
-func TestBodyIdleTimeout_OverLoopback(t *testing.T) {
-	overBoth(t, func(w http.ResponseWriter, r *http.Request) {
+// A body of net/http that hangs is cut off, too.
+func TestBodyIdleTimeout_CutsOffBodiesOfNetHTTP(t *testing.T) {
+	overBothInABubble(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "begun")
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
-	}, func(t *testing.T, srv *httptest.Server, base *http.Transport) {
-		for _, opt := range []Option{WithBodyIdleTimeout(300 * time.Millisecond), WithTotalTimeout(time.Second)} {
+	}, func(t *testing.T, base *http.Transport) {
+		for _, opt := range []Option{WithBodyIdleTimeout(time.Second), WithTotalTimeout(time.Second)} {
 			b := neverTrips(t)
 			client := &http.Client{Transport: newTransport(t, base, opt, WithBreaker(b), WithFinishAt(Body))}
-			resp, err := client.Get(srv.URL)
+			start := time.Now()
+			resp, err := client.Get("http://upstream.test/")
 			require.NoError(t, err)
 			body, err := io.ReadAll(resp.Body)
 			require.ErrorIs(t, err, sluice.ErrTimeout)
+			assert.Equal(t, time.Second, time.Since(start))
 			assert.Equal(t, "begun", string(body))
 			require.NoError(t, resp.Body.Close())
 			assert.EqualValues(t, 1, b.Snapshot().Totals.Failure)
