@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -194,6 +196,59 @@ func TestDaemon_NoSlotFreeIs503(t *testing.T) {
 	inside.Wait()
 	resp, _ = fetch(t, d.front.Addr(), "/users/")
 	assert.Equal(t, http.StatusOK, resp.StatusCode)
+}
+
+// What a stream has to say arrives at once, and a connection that has switched protocols
+// holds no slot, through all that stands between.
+func TestDaemon_EventsAndUpgradesPass(t *testing.T) {
+	more := make(chan struct{})
+	d := start(t, `"slots": 1,`, map[string]string{"live": upstreamOf(t, "/", func(w http.ResponseWriter, r *http.Request) {
+		out := http.NewResponseController(w)
+		if r.Header.Get("Upgrade") == "" {
+			w.Header().Set("Content-Type", "text/event-stream")
+			io.WriteString(w, "data: 1\n\n")
+			out.Flush()
+			<-more
+			io.WriteString(w, "data: 2\n\n")
+			return
+		}
+		conn, both, err := out.Hijack()
+		if !assert.NoError(t, err) {
+			return
+		}
+		defer conn.Close()
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+		line, _ := both.ReadString('\n')
+		io.WriteString(conn, strings.ToUpper(line))
+	}, "")})
+
+	conn, err := net.Dial("tcp", d.front.Addr().String())
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+	require.NoError(t, err)
+	talk := bufio.NewReader(conn)
+	switched, err := http.ReadResponse(talk, nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusSwitchingProtocols, switched.StatusCode)
+
+	resp, err := http.Get("http://" + d.front.Addr().String())
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Equal(t, http.StatusOK, resp.StatusCode, "the only slot is free")
+	first := make([]byte, len("data: 1\n\n"))
+	_, err = io.ReadFull(resp.Body, first)
+	require.NoError(t, err)
+	close(more)
+	rest, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	assert.Equal(t, "data: 1\n\ndata: 2\n\n", string(first)+string(rest))
+
+	_, err = io.WriteString(conn, "hello\n")
+	require.NoError(t, err)
+	answer, err := talk.ReadString('\n')
+	require.NoError(t, err)
+	assert.Equal(t, "HELLO\n", answer)
 }
 
 // A client that leaves is no failure of the upstream: it is logged as 499 at Debug.

@@ -91,7 +91,8 @@ func (u upstream) forward(transport http.RoundTripper, logger *slog.Logger) http
 func passable(resp *http.Response) error {
 	switch {
 	case resp.StatusCode == http.StatusSwitchingProtocols:
-		context.AfterFunc(resp.Request.Context(), func() { resp.Body.Close() })
+		body := resp.Body // which the proxy takes out
+		context.AfterFunc(resp.Request.Context(), func() { body.Close() })
 	case resp.StatusCode < 200:
 		return fmt.Errorf("the upstream answered with status %03d", resp.StatusCode)
 	}
