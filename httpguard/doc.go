@@ -70,8 +70,10 @@
 // The verdict falls when the handler returns. It falls earlier when the handler takes
 // over the connection, and at the first Flush of a stream of events or of a half-open
 // probe. Where a response was flushed, a success took as long as it took until then. A
-// large download that is not flushed takes as long as its client makes it take, which a
-// slow-call rule will see.
+// large download that is not flushed takes as long as its client makes it take, and so
+// does a handler that reads an upload: a slow-call rule will see it, and a slot is taken
+// for so long. What bounds that are the ReadTimeout and WriteTimeout of http.Server, or
+// the deadlines of http.ResponseController.
 //
 // Breakers are keyed by route: ByPattern where a mux has been passed already, ByRoute
 // around one. A request without a route is never refused by a breaker.

@@ -48,7 +48,8 @@ func WithExempt(patterns ...string) Option {
 // WithDeadline gives the context of each request a deadline, with sluice.ErrTimeout
 // as its cause. It is for the handler to heed: it keeps running until it returns.
 // When it then has written nothing, the answer is a 503; what has been begun stays as
-// it is. A request that failed after its deadline counts as a failure, even if its
+// it is, and a connection that was taken over keeps the context: leave routes with
+// websockets and streams without a deadline. A request that failed after its deadline counts as a failure, even if its
 // client has left since.
 //
 // The handler gets a copy of the request, which costs a few allocations. What the
