@@ -49,8 +49,8 @@ func WithExempt(patterns ...string) Option {
 // as its cause. It is for the handler to heed: it keeps running until it returns.
 // When it then has written nothing, the answer is a 503; what has been begun stays as
 // it is, and a connection that was taken over keeps the context: leave routes with
-// websockets and streams without a deadline. A request that failed after its deadline counts as a failure, even if its
-// client has left since.
+// websockets and streams without a deadline. A request that failed after its deadline
+// counts as a failure, even if its client has left since.
 //
 // The handler gets a copy of the request, which costs a few allocations. What the
 // handler leaves in the copy and others need is put back: the pattern that a mux
