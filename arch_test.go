@@ -110,7 +110,7 @@ var house = map[string]tenant{
 		"metrics":           "Collect and View",
 		"internal/clock":    "one reading for each operation",
 		"internal/jsontime": "durations in Config",
-		"internal/stage":    "its tests mark a ctx as that of a probe",
+		"internal/stage":    "a call that passes by all guards is not hedged",
 		"internal/stripe":   "what calls that fail count stays off the line that every call reads",
 	}},
 	"canary": {room, map[string]string{

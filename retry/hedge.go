@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicego/sluice"
 	"github.com/sluicego/sluice/internal/clock"
+	"github.com/sluicego/sluice/internal/stage"
 )
 
 // Hedge runs call, and runs it once more at the same time if the first attempt takes
@@ -37,13 +38,13 @@ import (
 // with the value as it was but without the stack of the attempt. One in an attempt that
 // has lost is counted and goes no further.
 //
-// It starts a goroutine for each attempt. With a nil h, in an attempt that somebody
-// further out repeats, in a half-open probe, and while no delay is known, call just
-// runs here.
+// It starts a goroutine for each attempt. With a nil h, in a further attempt of
+// somebody further out, in a half-open probe, with a ctx of sluice.Bypass, and while no
+// delay is known, call just runs here.
 //
 // The idea is the hedged request of Dean and Barroso, "The Tail at Scale".
 func Hedge[T any](ctx context.Context, h *Hedger, call func(context.Context) (T, error), discard func(T)) (T, error) {
-	if h == nil {
+	if h == nil || stage.Bypassed(ctx) {
 		return call(ctx)
 	}
 	if err := ctx.Err(); err != nil {

@@ -365,6 +365,7 @@ func TestHedge_NotAtAll(t *testing.T) {
 		"a further attempt": {hedger(t, 1), withAttempt(t.Context(), 2)},
 		"without retries":   {hedger(t, 1), WithoutRetries(t.Context())},
 		"a probe":           {hedger(t, 1), stage.WithProbe(t.Context())},
+		"bypassed":          {hedger(t, 1), sluice.Bypass(t.Context())},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
