@@ -47,16 +47,12 @@ type Attempts struct {
 }
 
 // Begin starts a call. If ctx is done already, its own error is returned.
-func (p *Policy) Begin(ctx context.Context) (Attempts, error) {
-	if p == nil {
-		return Attempts{}, nil
+func (p *Policy) Begin(ctx context.Context) (a Attempts, err error) {
+	if p != nil {
+		a.begin(ctx, p)
+		err = ctx.Err()
 	}
-	return p.attempts(ctx), ctx.Err()
-}
-
-func (p *Policy) attempts(ctx context.Context) Attempts {
-	shared := p.budget.isHedged()
-	return Attempts{policy: p, plan: p.plan.Load(), shared: shared, counted: shared && isDeposited(ctx, p.budget)}
+	return // and does not copy a
 }
 
 // Made returns how many attempts have ended. One that was refused locally was none.
@@ -160,6 +156,13 @@ func (a *Attempts) Context(ctx context.Context) (context.Context, context.Cancel
 
 func nothing() {}
 
+func (a *Attempts) begin(ctx context.Context, p *Policy) {
+	a.policy, a.plan = p, p.plan.Load()
+	if a.shared = p.budget.isHedged(); a.shared {
+		a.counted = isDeposited(ctx, p.budget)
+	}
+}
+
 // repeat makes further attempts after one that ended with err, as long as there shall
 // be any.
 func (a *Attempts) repeat(ctx context.Context, call func(context.Context) error, err error) error {
@@ -172,12 +175,14 @@ func (a *Attempts) repeat(ctx context.Context, call func(context.Context) error,
 	}
 }
 
+// attempt makes the next attempt.
 func (a *Attempts) attempt(ctx context.Context, call func(context.Context) error) error {
 	ctx, cancel := a.Context(ctx)
 	defer cancel()
 	return call(ctx)
 }
 
+// succeed ends the call well.
 func (a *Attempts) succeed() {
 	a.ended()
 	a.err = nil

@@ -137,7 +137,8 @@ func (p *Policy) Update(c Config) error {
 
 // derive is Do where the first attempt needs a ctx of its own.
 func (p *Policy) derive(ctx context.Context, call func(context.Context) error) error {
-	a := p.attempts(ctx)
+	var a Attempts
+	a.begin(ctx, p)
 	return a.repeat(ctx, call, a.attempt(ctx, call))
 }
 
