@@ -88,6 +88,7 @@ var house = map[string]tenant{
 		"internal/clock":    "one reading for each operation",
 		"internal/jsontime": "durations in Config",
 		"internal/notify":   "listeners, in order and without a lock",
+		"internal/roster":   "one limiter for each key of a SharedGroup",
 		"internal/stage":    "Call and Chain pass without garbage",
 		"internal/stripe":   "totals that every call adds to",
 	}},

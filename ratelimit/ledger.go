@@ -1,0 +1,182 @@
+package ratelimit
+
+import (
+	"context"
+	"math"
+)
+
+// ledger is an account's books: what was bought, how fast it goes, and the receipts.
+type ledger struct {
+	bought   int64 // tokens bought and not given back, ever
+	out      int64 // of them, those that had been given out at the time at
+	at       int64
+	moved    int64   // when some were given out or asked for last, as seen at the time at
+	demand   float64 // tokens asked for in a nanosecond, averaged
+	granted  float64 // tokens given out in a nanosecond, averaged
+	lease    int64   // how many to hold
+	pending  int64   // how many of these are being bought
+	receipts []purchase
+	// What callers have given back, for the store: with the receipts of their own, and
+	// with those of leases.
+	returns []purchase
+	excess  int64
+	// How fast ReuseLast is in a stay in ModeFallback.
+	reusedIn *stay
+	reused   Rate
+}
+
+// purchase is tokens that can be given back with a receipt.
+type purchase struct {
+	receipt Receipt
+	n       int64
+}
+
+const (
+	// maxReceipts is how many receipts of leases are kept. They are those of the last
+	// ones, and a lease is used up in a few purchases.
+	maxReceipts = 8
+	// maxReturns is how many refunds wait for Run. More are lost.
+	maxReturns = 1024
+)
+
+// review brings the books up to date and works out the size of the lease. missed says
+// that a caller has found too few.
+func (a *account) review(t *terms, now int64, missed bool) {
+	wanted := a.wanted.Swap(0)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l := &a.ledger
+	missed = missed && now-l.at < int64(t.ttl)
+	if spent := l.observe(t, a.balance.Load(), wanted, now); spent > 0 {
+		a.mirror.debit(spent, now)
+	}
+	l.lease = l.size(t, missed, a.known.Load())
+	low := l.lease / 2
+	if l.lease == 0 {
+		low = -1
+	}
+	a.low.Store(low)
+}
+
+// observe averages over some syncs what was given out and what was asked for, and
+// returns the former.
+func (l *ledger) observe(t *terms, balance, wanted, now int64) (spent int64) {
+	spent = max(0, l.bought-balance-l.out)
+	span := float64(10 * t.config.SyncEvery)
+	over := span + float64(now-l.at)
+	l.granted = (l.granted*span + float64(spent)) / over
+	l.demand = (l.demand*span + float64(spent+wanted)) / over
+	l.out, l.at = l.bought-balance, now
+	if spent+wanted > 0 {
+		l.moved = now
+	}
+	return spent
+}
+
+// size is how many tokens are asked for in SyncEvery, but no more than a node's part.
+// It is 0 if a lease would go back unused. Who found too few of a lease gets one twice
+// as large; when the store is nearly empty a lease is down to half as large, so that
+// others get something.
+func (l *ledger) size(t *terms, missed bool, known int64) int64 {
+	want := int64(l.demand * float64(t.config.SyncEvery))
+	if missed {
+		want = max(want, 2*l.lease, 1)
+	}
+	if want == 0 && l.demand*float64(t.ttl) >= 1 {
+		want = 1
+	}
+	want = min(want, t.most)
+	if near := known / (2 * t.nodes); want > 1 && near < want {
+		want = max(want/2, near)
+	}
+	return want
+}
+
+// claim returns how many tokens to buy for the lease, which nobody else will.
+func (a *account) claim() (room int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	room = max(0, a.ledger.lease-a.balance.Load()-a.ledger.pending)
+	a.ledger.pending += room
+	return room
+}
+
+// received books what a take has brought, surplus of it for the lease, or that it has
+// failed. room is what was claimed for it.
+func (a *account) received(g Grant, err error, surplus, room int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l := &a.ledger
+	l.pending -= room
+	if err != nil {
+		return
+	}
+	a.known.Store(g.Remaining)
+	l.bought += g.Tokens
+	if surplus > 0 {
+		if len(l.receipts) == maxReceipts {
+			l.receipts = append(l.receipts[:0], l.receipts[1:]...)
+		}
+		l.receipts = append(l.receipts, purchase{g.Receipt, surplus})
+	}
+}
+
+// idle reports whether nothing has been asked for during the terms' ttl.
+func (a *account) idle(t *terms, now int64) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return now-a.ledger.moved >= int64(t.ttl)
+}
+
+// giveUp returns the lease to the store.
+func (a *account) giveUp(ctx context.Context, t *terms) {
+	a.low.Store(-1)
+	a.mu.Lock()
+	a.ledger.lease = 0
+	a.mu.Unlock()
+	a.giveBack(ctx, t, a.withdraw(math.MaxInt64))
+}
+
+// giveBack returns n tokens of leases to the store, with the receipts of the last ones
+// bought: those before them have been given out.
+func (a *account) giveBack(ctx context.Context, t *terms, n int64) {
+	for n > 0 {
+		p, ok := a.lastPurchase(n)
+		if !ok || a.node.refund(ctx, t.config.StoreTimeout, a.key, t.quota, p.receipt, p.n) != nil {
+			a.node.stats.lost.Add(n)
+			return
+		}
+		n -= p.n
+	}
+}
+
+// lastPurchase takes up to n tokens off the last receipt.
+func (a *account) lastPurchase(n int64) (purchase, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l := &a.ledger
+	if len(l.receipts) == 0 {
+		return purchase{}, false
+	}
+	last := &l.receipts[len(l.receipts)-1]
+	p := purchase{last.receipt, min(n, last.n)}
+	if last.n -= p.n; last.n == 0 {
+		l.receipts = l.receipts[:len(l.receipts)-1]
+	}
+	l.bought -= p.n
+	return p, true
+}
+
+// settle returns to the store what callers have given back.
+func (a *account) settle(ctx context.Context, t *terms) {
+	a.mu.Lock()
+	returns, excess := a.ledger.returns, a.ledger.excess
+	a.ledger.returns, a.ledger.excess = nil, 0
+	a.mu.Unlock()
+	for _, p := range returns {
+		if a.node.refund(ctx, t.config.StoreTimeout, a.key, t.quota, p.receipt, p.n) != nil {
+			a.node.stats.lost.Add(p.n)
+		}
+	}
+	a.giveBack(ctx, t, excess)
+}

@@ -1,0 +1,84 @@
+package ratelimit
+
+import (
+	"context"
+
+	"github.com/sluicego/sluice/internal/clock"
+)
+
+// visit is Run's visit to an account. It returns when to come again, 0 for not until
+// the account is kicked. Whoever kicks it after the first line finds it visited again.
+func (a *account) visit(ctx context.Context) (due int64) {
+	a.kicked.Store(false)
+	t, now := a.current(), clock.Now()
+	soon := clock.After(now, t.config.SyncEvery)
+	st := a.node.cur.Load()
+	switch {
+	case st.mode == ModeFallback:
+		if a.unpaid.Load() == 0 && a.debts.Load() == 0 && a.balance.Load() == 0 {
+			return 0
+		}
+		return max(soon, st.until.Load())
+	case !t.asks:
+		a.giveUp(ctx, t)
+		return 0
+	case !a.pay(ctx, t):
+		return soon
+	}
+	a.settle(ctx, t)
+	return a.supply(ctx, t)
+}
+
+// supply buys a lease, or returns one that nobody uses.
+func (a *account) supply(ctx context.Context, t *terms) (due int64) {
+	now := clock.Now()
+	hungry, held := a.wanted.Load() > 0, a.balance.Load()
+	if d := a.denied.Load(); d != nil && d.terms == t && now < d.askAt {
+		if hungry || held > 0 {
+			return d.askAt
+		}
+		return 0
+	}
+	a.review(t, now, false)
+	switch {
+	case held > 0 && a.idle(t, now):
+		a.giveUp(ctx, t)
+		return 0
+	case held <= a.low.Load() || hungry:
+		if room := a.claim(); room > 0 {
+			return a.buy(ctx, t, room)
+		}
+	}
+	if held > 0 || hungry {
+		return clock.After(now, t.ttl)
+	}
+	return 0
+}
+
+// buy buys up to room tokens, and returns when to come again.
+func (a *account) buy(ctx context.Context, t *terms, room int64) (due int64) {
+	g, err := a.node.take(ctx, t.config.StoreTimeout, a.key, t.quota, Ask{Min: 1, Max: room})
+	now := clock.Now()
+	a.received(g, err, g.Tokens, room)
+	switch {
+	case err != nil:
+		return clock.After(now, t.config.SyncEvery)
+	case g.Tokens == room:
+		a.granted(g.Tokens)
+		return clock.After(now, t.ttl)
+	case g.Tokens == 0:
+		a.node.stats.denials.Add(1)
+	}
+	d := a.deny(t, 1, g, now, t.config.StoreTimeout/4)
+	a.deposit(g.Tokens)
+	return d.askAt
+}
+
+// close returns all that the account holds.
+func (a *account) close(ctx context.Context) {
+	t := a.current()
+	if t.asks && a.pay(ctx, t) {
+		a.settle(ctx, t)
+		a.giveUp(ctx, t)
+	}
+}
