@@ -152,13 +152,13 @@ func TestPermit_SettlesOnce(t *testing.T) {
 	for first, settle := range settlings {
 		for second, again := range settlings {
 			b := build(t, 5)
-			other, err := b.AcquireN(t.Context(), 2)
+			other, err := b.AcquireN(t.Context(), 3)
 			require.NoError(t, err)
-			p, err := b.AcquireN(t.Context(), 3)
+			p, err := b.AcquireN(t.Context(), 2)
 			require.NoError(t, err)
 			settle(&p)
 			again(&p)
-			assert.Equalf(t, 2, b.Snapshot().InFlight, "%s, then %s", first, second)
+			assert.Equalf(t, 3, b.Snapshot().InFlight, "%s, then %s", first, second)
 			other.Close()
 		}
 	}

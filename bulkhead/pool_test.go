@@ -169,6 +169,16 @@ func TestPool_AQueuedTaskWhoseCtxEndsLeavesTheQueue(t *testing.T) {
 	})
 }
 
+// A worker that has just been given a task does not begin it for nobody.
+func TestPool_ATaskWhoseCtxHasEndedDoesNotBegin(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	task := newTask(ctx, func(context.Context) error { t.Error("it ran"); return nil })
+	cancel()
+	task.run()
+	assert.Equal(t, gaveUp, task.manner)
+	assert.Equal(t, context.Canceled, task.err)
+}
+
 // Once the call has begun, its caller may read what it writes, so Do stays.
 func TestPool_DoStaysWhileItsCallRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

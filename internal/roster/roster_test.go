@@ -120,6 +120,21 @@ func TestRoster_AnObjectInUseIsItsKeys(t *testing.T) {
 	(*Member[thing])(nil).Needed(a)
 }
 
+// Whoever makes an object busy while it is being let go has it kept: either it sees
+// that it was let go, or the roster sees that it is busy.
+func TestRoster_BusyWhileItIsLetGo(t *testing.T) {
+	looks := 0
+	r := New(1, Kind[thing]{
+		Make:   func(m *Member[thing], _ int64) *thing { return &thing{member: m} },
+		Idle:   func(*thing, int64) bool { looks++; return looks <= 2 }, // in the list, and when it is to go
+		LastAt: func(*thing, int64) int64 { return 0 },
+	})
+	a := r.Get("a", 1)
+	assert.Nil(t, r.Get("b", 1))
+	assert.True(t, r.has("a"))
+	assert.Same(t, a, r.Get("a", 1))
+}
+
 // A key whose object nobody has is forgotten, and so is no memory for it kept.
 func TestRoster_Forgets(t *testing.T) {
 	r := things(1)

@@ -46,10 +46,10 @@ type Semaphore struct {
 	// word is, from the lowest bit: places taken 31 | somebody waits 1 | admissions 32.
 	//
 	// While nobody waits, whoever takes places changes it by CompareAndSwap. While
-	// somebody waits, only the holder of mu takes places, so a check of what is free
-	// holds until it acts on it; the mark is set in one step with finding no place, and
-	// taken off when the queue is empty, both under mu. Release subtracts at any time,
-	// and looks for the mark in the same step, so no place is released unseen.
+	// somebody waits, only the holder of mu takes places, so what it finds free stays
+	// so. Release subtracts at any time and looks for the mark in the same step; who
+	// sets the mark, under mu, looks for free places after that; so no place is released
+	// unseen. The mark is taken off, under mu, when the queue is empty.
 	//
 	// Admissions overflow off the top into overflows.
 	word atomic.Uint64

@@ -26,9 +26,10 @@ func (s *Semaphore) enter(n, class int, now int64) (*waiter, Verdict) {
 	if v := s.Refuses(n); v != Full {
 		return nil, v
 	}
-	if s.admitOrMark(n) {
+	if s.TryAcquire(n) {
 		return nil, Admitted
 	}
+	s.word.Or(waiting) // before passLocked looks for places that have been released since
 	w := s.waiter(n)
 	out := s.queue.Push(&w.Entry, class, now)
 	if out != nil && out != &w.Entry {
@@ -40,24 +41,6 @@ func (s *Semaphore) enter(n, class int, now int64) (*waiter, Verdict) {
 		return nil, Full
 	}
 	return w, 0
-}
-
-// admitOrMark takes n places if they are free and nobody waits. Else somebody will:
-// it marks the word, in one step with seeing that there are none. The caller holds
-// s.mu.
-func (s *Semaphore) admitOrMark(n int) bool {
-	for {
-		if s.TryAcquire(n) {
-			return true
-		}
-		w := s.word.Load()
-		if w&waiting != 0 {
-			return false
-		}
-		if int64(uint32(w))+int64(n) > s.limit.Load() && s.word.CompareAndSwap(w, w|waiting) {
-			return false
-		}
-	}
 }
 
 // await waits until w has been told, or ctx is done, or its deadline has come. When
