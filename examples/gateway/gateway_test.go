@@ -89,7 +89,7 @@ func TestProgram_ShowsTheIncident(t *testing.T) {
 	t.Log(out.String())
 	require.Zero(t, code, p.stderr.String())
 	assert.Empty(t, p.stderr.String())
-	assert.InDelta(t, 12, took.Seconds(), 2)
+	assert.GreaterOrEqual(t, took, 12*time.Second-100*time.Millisecond, "and no more than 30, when it would have been killed")
 
 	acts := regexp.MustCompile(`(?m)^Act \d of 2.*$`).Split(out.String(), -1)
 	require.Len(t, acts, 3, "an introduction and two acts")

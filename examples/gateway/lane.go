@@ -61,8 +61,10 @@ func (p pool) transport() *http.Transport {
 		IdleConnTimeout:       p.idleTimeout,
 		MaxConnsPerHost:       p.mostConnections,
 		MaxIdleConnsPerHost:   idle,
-		ForceAttemptHTTP2:     true,
-		DisableCompression:    true,
+		// What the server takes from clients; the default is ten times that for each slot.
+		MaxResponseHeaderBytes: 1 << 20,
+		ForceAttemptHTTP2:      true,
+		DisableCompression:     true,
 	}
 }
 

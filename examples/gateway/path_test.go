@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -127,6 +128,15 @@ func TestProxy_EndsConnectionsThatSwitchUnasked(t *testing.T) {
 		assert.Equal(t, http.StatusBadGateway, resp.StatusCode)
 		<-over
 	}
+}
+
+// A header can fill the memory as well as a body.
+func TestProxy_AnEndlessHeaderIs502(t *testing.T) {
+	d := start(t, "", map[string]string{"odd": upstreamOf(t, "/", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Long", strings.Repeat("x", 2<<20))
+	}, "")})
+	resp, _ := fetch(t, d.front.Addr(), "/")
+	assert.Equal(t, http.StatusBadGateway, resp.StatusCode)
 }
 
 // net/http takes "000" for a status, and panics when it is to write it.
