@@ -16,39 +16,54 @@ var (
 
 // Collect yields the limiter's figures, for metrics.Set. Counters never go down.
 func (l *Limiter) Collect(yield func(metrics.Sample) bool) {
-	if l == nil {
-		return
-	}
-	s, policy := l.Snapshot(), l.cur.Load().policy
-	for _, m := range []struct {
-		desc   *metrics.Desc
-		reason string
-		value  float64
-	}{
-		{&descAdmitted, "", float64(s.Totals.Admitted)},
-		{&descTokens, "", float64(s.Totals.Tokens)},
-		{&descRefunded, "", float64(s.Totals.Refunded)},
-		{&descGone, "", float64(s.Totals.Gone)},
-		{&descRefused, ReasonLimited, float64(s.Refused.Limited)},
-		{&descRefused, ReasonExceedsCapacity, float64(s.Refused.ExceedsCapacity)},
-		{&descRefused, ReasonBlocked, float64(s.Refused.Blocked)},
-		{&descRefused, ReasonInvalid, float64(s.Refused.Invalid)},
-		{&descRefused, ReasonMaxWait, float64(s.Refused.MaxWait)},
-		{&descRefused, ReasonDeadline, float64(s.Refused.Deadline)},
-		{&descRefused, ReasonMaxWaiters, float64(s.Refused.MaxWaiters)},
-		{&descLevel, "", s.Level},
-		{&descCapacity, "", float64(s.Burst)},
-		{&descWaiting, "", float64(s.Waiting)},
-	} {
-		labels := []string{l.name, policy, m.reason}
-		if m.reason == "" {
-			labels = labels[:2]
-		}
-		if !yield(metrics.Sample{Desc: m.desc, Labels: labels, Value: m.value}) {
-			return
-		}
+	if l != nil {
+		s := l.Snapshot()
+		figures{s.Name, l.cur.Load().policy, s.Totals, s.Refused, s.Level, s.Burst, s.Waiting}.collect(yield)
 	}
 }
 
 // View returns the Snapshot, for metrics.Set.
 func (l *Limiter) View() any { return l.Snapshot() }
+
+// figures are what every kind of limiter shows.
+type figures struct {
+	resource, policy string
+	totals           TotalsSnapshot
+	refused          RefusedSnapshot
+	level            float64
+	capacity         int64
+	waiting          int64
+}
+
+// collect reports whether yield wants more.
+func (f figures) collect(yield func(metrics.Sample) bool) bool {
+	for _, m := range []struct {
+		desc   *metrics.Desc
+		reason string
+		value  float64
+	}{
+		{&descAdmitted, "", float64(f.totals.Admitted)},
+		{&descTokens, "", float64(f.totals.Tokens)},
+		{&descRefunded, "", float64(f.totals.Refunded)},
+		{&descGone, "", float64(f.totals.Gone)},
+		{&descRefused, ReasonLimited, float64(f.refused.Limited)},
+		{&descRefused, ReasonExceedsCapacity, float64(f.refused.ExceedsCapacity)},
+		{&descRefused, ReasonBlocked, float64(f.refused.Blocked)},
+		{&descRefused, ReasonInvalid, float64(f.refused.Invalid)},
+		{&descRefused, ReasonMaxWait, float64(f.refused.MaxWait)},
+		{&descRefused, ReasonDeadline, float64(f.refused.Deadline)},
+		{&descRefused, ReasonMaxWaiters, float64(f.refused.MaxWaiters)},
+		{&descLevel, "", f.level},
+		{&descCapacity, "", float64(f.capacity)},
+		{&descWaiting, "", float64(f.waiting)},
+	} {
+		labels := []string{f.resource, f.policy, m.reason}
+		if m.reason == "" {
+			labels = labels[:2]
+		}
+		if !yield(metrics.Sample{Desc: m.desc, Labels: labels, Value: m.value}) {
+			return false
+		}
+	}
+	return true
+}

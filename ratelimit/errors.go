@@ -122,10 +122,16 @@ type keptRefusal struct {
 
 // of returns the error of d, a refusal. key tells the end of its wait from that of
 // another refusal by the same layer.
-func (r *lastRefusal) of(d Decision, key int64) *LimitError {
+func (r *lastRefusal) of(d Decision, key int64) *LimitError { return r.because("", d, key) }
+
+// because is of for a reason that is not d's own, and is the same each time.
+func (r *lastRefusal) because(reason string, d Decision, key int64) *LimitError {
 	k := r.kept.Load()
 	if k == nil || k.key != key || k.decision.by != d.by || k.decision.n != d.n {
-		k = &keptRefusal{*d.refusal(d.reason(), nil), key}
+		if reason == "" {
+			reason = d.reason()
+		}
+		k = &keptRefusal{*d.refusal(reason, nil), key}
 		r.kept.Store(k)
 	}
 	return &k.LimitError

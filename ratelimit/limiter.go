@@ -30,6 +30,8 @@ type Limiter struct {
 	cur  atomic.Pointer[plan]
 	name string
 	tier tier
+	// strict says that it is the bucket of a StrictWindow.
+	strict bool
 	// mu puts changes of the configuration in order, and guards queue.
 	mu    sync.Mutex
 	queue queue
@@ -52,12 +54,12 @@ func New(name string, rate Rate, opts ...Option) (*Limiter, error) {
 }
 
 func newLimiter(name string, s settings, now int64) *Limiter {
-	l := &Limiter{name: name}
+	l := &Limiter{name: name, strict: s.strict}
 	l.tier.taker = l
 	if !s.uncounted {
 		l.tally = new(tally)
 	}
-	l.cur.Store(newPlan(name, s.Config, now))
+	l.cur.Store(l.newPlan(s.Config, now))
 	return l
 }
 

@@ -14,6 +14,7 @@ type Option func(*settings)
 type settings struct {
 	Config
 	uncounted bool
+	strict    bool // see Limiter
 	errs      []error
 }
 

@@ -41,11 +41,20 @@ func (l *Limiter) UpdateLevel(c Config, how Level) error {
 // swap puts c in force. The caller holds l.mu. From when the old bucket is frozen to
 // when the new plan can be seen, callers go round in renew.
 func (l *Limiter) swap(old *plan, c Config, how Level, now int64) *plan {
-	next := newPlan(l.name, c, now)
+	next := l.newPlan(c, now)
 	old.handOver(next, how, &l.queue, now)
 	l.cur.Store(next)
 	l.wakeFirst()
 	return next
+}
+
+func (l *Limiter) newPlan(c Config, now int64) *plan {
+	p := newPlan(l.name, c, now)
+	if l.strict && p.most > 0 {
+		p.policy = "strict_window"
+		p.limit.Tokens += p.most - 1 // see StrictWindow
+	}
+	return p
 }
 
 // current returns the plan in force, with a scale that reaches beyond now. The caller
