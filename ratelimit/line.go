@@ -79,7 +79,7 @@ func (l *line) wait(ctx context.Context, d Decision, now int64, p patience, ask 
 		if at > latest {
 			return d, why, nil
 		}
-		if err := sleep(ctx, now, at, l.wake); err != nil {
+		if err := sleepUntil(ctx, now, at, l.wake); err != nil {
 			return d, "", err
 		}
 	}
@@ -96,8 +96,8 @@ func (p patience) latest(ctx context.Context, now int64) (at int64, why string) 
 	return at, why
 }
 
-// sleep waits from now until at, or until wake, or returns ctx's error.
-func sleep(ctx context.Context, now, at int64, wake <-chan struct{}) error {
+// sleepUntil waits from now until at, or until wake, or returns ctx's error.
+func sleepUntil(ctx context.Context, now, at int64, wake <-chan struct{}) error {
 	if at > now {
 		timer := time.NewTimer(time.Duration(at - now))
 		defer timer.Stop()

@@ -186,7 +186,7 @@ func (p *Pacer) wait(ctx context.Context, d Decision, now int64) (Decision, erro
 		return p.desk.waited(d, why, nil)
 	}
 	p.waiting.Add(1)
-	err := sleep(ctx, now, at, nil)
+	err := sleepUntil(ctx, now, at, nil)
 	p.waiting.Add(-1)
 	if err != nil {
 		p.giveBack(0, d, 0)
