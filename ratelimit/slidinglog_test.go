@@ -79,7 +79,7 @@ func walkSlidingLog(t *testing.T, r *rand.Rand, penal bool) {
 		c.Limit, c.CountRejected = Rate{limit, time.Duration(width)}, penal
 		return c
 	}
-	l, all := newSlidingLog("test", config(), true), &ledger{}
+	l, all := newSlidingLog("test", config(), true), &windowLedger{}
 	left := func(now int64) int64 { return max(0, limit-all.within(now-width, now)) }
 	var now, latest, due int64
 	var given []Decision

@@ -70,7 +70,7 @@ func TestSlidingWindow_Steps(t *testing.T) {
 // aligned windows, and weighs those of the window before with a fraction.
 type windowOracle struct {
 	limit, width int64
-	ledger       ledger // times since the epoch
+	ledger       windowLedger // times since the epoch
 }
 
 // used is how many tokens are used at now, since the epoch.
@@ -176,7 +176,7 @@ func FuzzSlidingWindow(f *testing.F) {
 	f.Fuzz(func(t *testing.T, limit int64, gaps []byte) {
 		const width = 256
 		limit = 1 + (limit&0xff)%20
-		w, now, taken := slidingOf(Rate{limit, width}, nil), int64(0), &ledger{}
+		w, now, taken := slidingOf(Rate{limit, width}, nil), int64(0), &windowLedger{}
 		for i, gap := range gaps[:min(len(gaps), 200)] {
 			now += int64(gap)
 			if i%3 == 0 {
@@ -202,7 +202,7 @@ func FuzzSlidingWindow(f *testing.F) {
 // The bound is reached, so the documentation must name it: 199 of 100.
 func TestSlidingWindow_WorstInATrueWindowIsTwiceTheLimitLessOne(t *testing.T) {
 	const limit, width = 100, int64(time.Second)
-	w, taken := slidingOf(Rate{limit, time.Second}, nil), &ledger{}
+	w, taken := slidingOf(Rate{limit, time.Second}, nil), &windowLedger{}
 	for now := width - 1; now < 2*width-1; {
 		d := w.take(0, 1, 1+now)
 		if d.OK() {

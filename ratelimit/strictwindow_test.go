@@ -36,7 +36,7 @@ func TestStrictWindow_TheEdgeOfAFixedWindow(t *testing.T) {
 // https://github.com/go-redis/redis_rate/issues/24.
 func TestStrictWindow_17Every30Seconds(t *testing.T) {
 	for _, every := range []int64{250, 750} {
-		w, taken := strictOf(Rate{17, 30 * time.Second}, 0.5), &ledger{}
+		w, taken := strictOf(Rate{17, 30 * time.Second}, 0.5), &windowLedger{}
 		for at := int64(0); at < 120_000*ms; at += every * ms {
 			if w.bucket.take(0, 1, 1+at).OK() {
 				taken.take(1, at)
@@ -70,7 +70,7 @@ func walkStrictWindow(t *testing.T, r *rand.Rand) int {
 	if c.Validate() != nil {
 		return 0
 	}
-	w, kept := newStrictWindow("test", c, false, 1), &ledger{}
+	w, kept := newStrictWindow("test", c, false, 1), &windowLedger{}
 	type part struct {
 		d  Decision
 		at int64

@@ -148,7 +148,7 @@ func TestWarmUp_BoundAndProgress(t *testing.T) {
 		burst := 1 + r.Int64N(20)
 		u := warmOf(rate, period, func(c *WarmUpConfig) { c.ColdFactor, c.Burst = factor, burst })
 		token := int64(rate.Per) / rate.Tokens
-		var taken ledger
+		var taken windowLedger
 		began, now := int64(1), int64(1)
 		for range 400 {
 			if r.IntN(3) > 0 {
