@@ -32,7 +32,7 @@ import (
 // ctx of the attempt that has won then lives on until the ctx given to Hedge ends:
 // give it one that you end when you are done with T. Without discard (nil) T is a
 // plain value, and all that was begun has ended or is told to when Hedge returns.
-// discard runs on a goroutine of its own.
+// discard runs on the goroutine of the attempt that has lost.
 //
 // A panic or runtime.Goexit in an attempt goes on in the goroutine that called Hedge,
 // with the value as it was but without the stack of the attempt. One in an attempt that
@@ -125,15 +125,14 @@ func (r *race[T]) run(ctx context.Context, delay time.Duration) (T, error) {
 			if res.wins {
 				return r.end(ctx, res)
 			}
-			r.failed[res.attempt] = &res
+			failed := res
+			r.failed[res.attempt] = &failed
 			if last := r.loser(); last != nil {
 				return r.end(ctx, *last)
 			}
 		case <-timer.C:
-			r.deposit(ctx)
-			if now := clock.Now(); r.h.mayHedge(now) {
-				r.charged = now
-				r.begin(ctx, 1)
+			if len(r.results) == 0 { // else the first has ended in this moment
+				r.second(ctx)
 			}
 		case <-ctx.Done():
 			if !r.decided.CompareAndSwap(false, true) {
@@ -142,6 +141,15 @@ func (r *race[T]) run(ctx context.Context, delay time.Duration) (T, error) {
 			var none T
 			return none, r.abandoned(ctx)
 		}
+	}
+}
+
+// second starts the second attempt if it may be.
+func (r *race[T]) second(ctx context.Context) {
+	r.deposit(ctx)
+	if now := clock.Now(); r.h.mayHedge(now) {
+		r.charged = now
+		r.begin(ctx, 1)
 	}
 }
 
