@@ -32,19 +32,17 @@ type Pool struct {
 	name     string
 	refusals *[reasons]FullError
 	config   atomic.Pointer[PoolConfig] // written under mu; what it points to never changes
-	gone     chan struct{}              // closed when the pool is closed and the last worker has ended
 
 	mu      sync.Mutex // guards what follows; no task runs under it
 	queue   waitq.Queue[*task]
 	workers int
-	// idle are workers without a task, the longest idle first; the first quiet of them
-	// have been idle since sweeper was set, which is nil or stopped while none is.
-	idle     []*worker
-	quiet    int
-	sweeper  *time.Timer
-	sweeping bool
-	closed   bool
-	totals   poolTotals
+	// idle are workers without a task, the longest idle first. The first quiet of them
+	// have been so since sweeper was set, which is nil while there is none to look for.
+	idle    []*worker
+	quiet   int
+	sweeper *time.Timer
+	gone    chan struct{} // made by Close, and closed when the last worker has ended
+	totals  poolTotals
 }
 
 // NewPool returns a pool of that name, which must not be empty, with up to so many
@@ -61,7 +59,7 @@ func NewPool(name string, workers int, opts ...PoolOption) (*Pool, error) {
 		return nil, err
 	}
 	c := s.PoolConfig
-	p := &Pool{name: name, refusals: newRefusals(name, "pool"), gone: make(chan struct{})}
+	p := &Pool{name: name, refusals: newRefusals(name, "pool")}
 	p.config.Store(&c)
 	p.queue.SetPolicy(c.policy())
 	return p, nil
@@ -118,14 +116,14 @@ func (p *Pool) Close(ctx context.Context) error {
 	if p == nil {
 		return nil
 	}
-	p.shut()
+	gone := p.shut()
 	select {
-	case <-p.gone:
+	case <-gone:
 		return nil
 	default:
 	}
 	select {
-	case <-p.gone:
+	case <-gone:
 		return nil
 	case <-ctx.Done():
 		p.empty()
@@ -133,22 +131,28 @@ func (p *Pool) Close(ctx context.Context) error {
 	}
 }
 
-// shut closes the pool. Idle workers end; while one is idle, nothing is queued.
-func (p *Pool) shut() {
+// shut closes the pool, and returns what is closed when the last worker has ended.
+// Idle workers end at once; while one is idle, nothing is queued.
+func (p *Pool) shut() (gone <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
-		return
+	if p.closed() {
+		return p.gone
 	}
-	p.closed = true
+	p.gone = make(chan struct{})
 	if p.workers == 0 {
 		close(p.gone)
 	}
 	p.retire(len(p.idle))
 	if p.sweeper != nil {
 		p.sweeper.Stop()
+		p.sweeper = nil
 	}
+	return p.gone
 }
+
+// closed reports whether Close has been called. The caller holds p.mu.
+func (p *Pool) closed() bool { return p.gone != nil }
 
 // empty refuses what is queued.
 func (p *Pool) empty() {

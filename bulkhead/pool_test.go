@@ -481,6 +481,23 @@ func TestPool_TheNilPoolBoundsNothing(t *testing.T) {
 	})
 }
 
+// A bulkhead or a pool of the whole program may be used in one test after another.
+func TestLaw10_NothingIsLeftOfABubble(t *testing.T) {
+	b, p := build(t, 1, WithQueue(3, time.Second)), sluice.Must(NewPool("mail", 1, WithPoolQueue(1)))
+	for range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			free := fill(t, b, 1)
+			_, err := b.Acquire(t.Context())
+			assert.Equal(t, ReasonMaxWait, reasonFor(t, err))
+			free()
+			submit(t, p, time.Second)
+			require.NoError(t, p.Do(t.Context(), nothing))
+			time.Sleep(time.Minute) // until its worker has ended
+		})
+		require.NoError(t, b.Do(t.Context(), nothing))
+	}
+}
+
 // A Pool is a Guard like any other.
 func TestPool_InAChain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

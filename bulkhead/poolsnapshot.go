@@ -52,7 +52,7 @@ func (p *Pool) Snapshot() PoolSnapshot {
 	t.Done, t.Panicked, t.Exited, t.GaveUp = t.ended[returned], t.ended[panicked], t.ended[exited], t.ended[gaveUp]
 	return PoolSnapshot{
 		Name: p.name, Workers: p.workers, MaxWorkers: c.Workers, Busy: p.workers - len(p.idle),
-		Queued: p.queue.Len(), MaxQueue: c.MaxQueue, Closed: p.closed,
+		Queued: p.queue.Len(), MaxQueue: c.MaxQueue, Closed: p.closed(),
 		Totals:  t.PoolTotalsSnapshot,
 		Refused: RefusedSnapshot{Full: t.refused[refusedFull], QueueFull: t.refused[refusedQueueFull], Closed: t.refused[refusedClosed]},
 	}

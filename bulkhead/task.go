@@ -92,7 +92,7 @@ func (t *task) run() {
 func (p *Pool) enter(t *task) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
+	if p.closed() {
 		return p.refuse(refusedClosed)
 	}
 	if n := len(p.idle); n > 0 {

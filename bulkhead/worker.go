@@ -52,7 +52,7 @@ func (p *Pool) turn(w *worker, t *task) (next *task, idle bool) {
 	if p.queue.Len() > 0 && !surplus {
 		return p.begin(), false
 	}
-	if surplus || p.closed || c.KeepAlive == 0 {
+	if surplus || p.closed() || c.KeepAlive == 0 {
 		p.dismiss(1)
 		return nil, false
 	}
@@ -102,7 +102,7 @@ func (p *Pool) staff() {
 func (p *Pool) dismiss(n int) {
 	p.workers -= n
 	p.staff()
-	if p.closed && p.workers == 0 {
+	if p.closed() && p.workers == 0 {
 		close(p.gone)
 	}
 }
@@ -123,14 +123,9 @@ func (p *Pool) retire(n int) {
 // sweepAfter has idle workers looked for after that time, unless that is already so.
 // The caller holds p.mu.
 func (p *Pool) sweepAfter(keepAlive time.Duration) {
-	if p.sweeping {
-		return
-	}
-	p.sweeping, p.quiet = true, len(p.idle)
 	if p.sweeper == nil {
+		p.quiet = len(p.idle)
 		p.sweeper = time.AfterFunc(keepAlive, p.sweep)
-	} else {
-		p.sweeper.Reset(keepAlive)
 	}
 }
 
@@ -141,7 +136,7 @@ func (p *Pool) sweep() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.retire(p.quiet)
-	p.sweeping = false
+	p.sweeper = nil
 	if len(p.idle) > 0 {
 		p.sweepAfter(p.config.Load().KeepAlive)
 	}

@@ -62,7 +62,7 @@ type Semaphore struct {
 
 	mu     sync.Mutex
 	queue  Queue[*waiter]
-	spare  *waiter // waiters to be used again, linked by next
+	spare  *waiter // waiters to be used again, linked by next; none while nobody waits
 	spares int
 	now    func() int64
 
@@ -70,7 +70,7 @@ type Semaphore struct {
 	waitNanos atomic.Int64  // how long they did, together
 }
 
-// maxSpares is how many idle waiters a Semaphore keeps.
+// maxSpares is how many waiters a Semaphore keeps to use them again.
 const maxSpares = 64
 
 // NewSemaphore returns one with that limit, in [0, MaxLimit]. now is the clock

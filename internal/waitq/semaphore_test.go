@@ -248,8 +248,7 @@ func TestCase29_WhoHasGoneKeepsNoPlace(t *testing.T) {
 // A place that comes together with the end of the ctx is passed on, whichever of
 // the two the waiter sees first.
 func TestSemaphore_APlaceThatComesTooLateIsPassedOn(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
+	ctx := canceled(t)
 	for range 100 {
 		s := NewSemaphore(1, patient, func() int64 { return 7 })
 		require.True(t, s.TryAcquire(1))
@@ -392,21 +391,51 @@ func TestSemaphore_AStrayReleaseChangesNothing(t *testing.T) {
 	})
 }
 
+// While others wait, waiting allocates nothing; when nobody does, nothing is kept.
 func TestSemaphore_WaitersAreUsedAgain(t *testing.T) {
-	s := NewSemaphore(1, patient, func() int64 { return 100 })
+	inHall(t, 1, patient, func(h *hall) {
+		require.True(t, h.TryAcquire(1))
+		h.comes(h.t.Context(), "a", 1, 1)
+		ctx, cancel := context.WithCancel(h.t.Context())
+		cancel()
+		assert.Zero(t, testing.AllocsPerRun(100, func() { h.Wait(ctx, 1, 1, h.now()) }))
+		for range maxSpares + 9 {
+			h.comes(h.t.Context(), "b", 1, 1)
+		}
+		for range maxSpares + 9 {
+			h.frees(1)
+		}
+		assert.Equal(t, maxSpares, h.spares)
+		h.frees(1)
+		assert.Zero(t, h.spares)
+		assert.Nil(t, h.spare)
+		h.frees(1)
+	})
+}
+
+// A channel or timer that was made in a bubble and is used outside ends the process.
+func TestSemaphore_WorksInOneBubbleAfterAnother(t *testing.T) {
+	s := NewSemaphore(1, Policy{MaxQueue: 9, MaxWait: time.Hour}, func() int64 { return 1 })
 	require.True(t, s.TryAcquire(1))
+	for range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			go func() {
+				_, v := s.Wait(t.Context(), 1, 1, 1)
+				assert.Equal(t, Admitted, v)
+			}()
+			synctest.Wait()
+			s.Release(1)
+			synctest.Wait()
+			_, v := s.Wait(t.Context(), 1, 1, 1)
+			assert.Equal(t, Expired, v)
+		})
+		_, v := s.Wait(canceled(t), 1, 1, 1)
+		assert.Equal(t, Left, v)
+	}
+}
+
+func canceled(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	assert.Zero(t, testing.AllocsPerRun(100, func() { s.Wait(ctx, 1, 1, 100) }))
-
-	for range 3 * maxSpares {
-		go s.Wait(t.Context(), 1, 1, 100)
-	}
-	require.Eventually(t, func() bool { n, _ := s.Queue(100); return n == patient.MaxQueue }, time.Minute, time.Millisecond)
-	s.Update(0, patient)
-	require.Eventually(t, func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.spares == maxSpares
-	}, time.Minute, time.Millisecond)
+	return ctx
 }

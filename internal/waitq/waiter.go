@@ -102,6 +102,7 @@ func (s *Semaphore) passLocked(now int64) {
 		e := s.queue.Next(now)
 		if e == nil {
 			s.word.And(^uint64(waiting))
+			s.spare, s.spares = nil, 0
 			break
 		}
 		w := e.Owner
@@ -170,12 +171,15 @@ func (s *Semaphore) waiter(n int) *waiter {
 	return w
 }
 
-// keep puts w by, to be used again. The caller holds s.mu.
+// keep puts w by, to be used again while others wait: under overload, when waiting
+// must cost least. It is not kept beyond that, because in a synctest bubble w is the
+// bubble's, and the Semaphore may be used elsewhere when that one has ended. The
+// caller holds s.mu.
 func (s *Semaphore) keep(w *waiter) {
 	if w.timer != nil {
 		w.timer.Stop()
 	}
-	if s.spares < maxSpares {
+	if s.queue.Len() > 0 && s.spares < maxSpares {
 		w.next, s.spare = s.spare, w
 		s.spares++
 	}
