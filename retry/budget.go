@@ -89,7 +89,7 @@ func (b *Budget) Name() string {
 
 // Deposit counts one call that is made for its own sake and not to repeat another.
 // It takes effect at once, but is dated by the last time that somebody read the clock,
-// so it expires a fiftieth of the Window too soon, and never too late.
+// so it may expire too soon, by about a fiftieth of the Window, and never too late.
 func (b *Budget) Deposit() {
 	if b != nil && b.add() {
 		b.date(clock.Now())
@@ -162,8 +162,8 @@ func (b *Budget) giveBack(at int64) {
 	b.past.returned++
 }
 
-// date gives deposits their time. It never waits: whoever holds the mutex is doing
-// the same.
+// date gives deposits their time. It never waits: if somebody has the mutex, it is left
+// to the next.
 func (b *Budget) date(now int64) {
 	if !b.mu.TryLock() {
 		return
