@@ -35,6 +35,13 @@ var reads = map[string]float64{
 	"Transport/sluice":                    2,
 	"Transport/sluice-body":               2,
 	"Middleware/sluice":                   2,
+	"Bulkhead/sluice":                     0,
+	"Bulkhead/sluice-do":                  0,
+	"BulkheadFull/sluice":                 0,
+	"Timeout/value":                       0,
+	"Timeout/begin-done":                  2,
+	"Retry/sluice":                        0,
+	"Retry/sluice-budget":                 0,
 }
 
 // A pace is a bar for one goroutine: at most so many ns on the reference machine,
@@ -66,6 +73,12 @@ var paces = []pace{
 	{"`Transport` at the headers, above bare", "Transport/sluice", 80, "Transport/bare"},
 	{"`Transport` at the headers, above bare: never more", "Transport/sluice", 300, "Transport/bare"},
 	{"`Transport` at the body, above bare", "Transport/sluice-body", 115, "Transport/bare"},
+	{"bulkhead: a place taken and given back", "Bulkhead/sluice", 15, ""},
+	{"bulkhead: a call refused", "BulkheadFull/sluice", 8, ""},
+	{"adaptive timeout: Value", "Timeout/value", 1, ""},
+	{"adaptive timeout: Begin + Done", "Timeout/begin-done", 60, ""},
+	{"retry around a success, without a budget", "Retry/sluice", 6, ""},
+	{"retry around a success, with a budget", "Retry/sluice-budget", 10, ""},
 }
 
 // A limit is a bar on a plain number, which does not depend on the machine.
@@ -96,6 +109,25 @@ func allocsAbove(bench, other string) measured {
 
 func idle(bench, unit string) measured { return measured{bench, of(bench, unit)} }
 
+// besides is the ns of one goroutine over those of the quickest of some peers.
+func besides(bench string, peers ...string) measured {
+	quickest := func(r round) (float64, bool) {
+		best, found := 0.0, false
+		for _, peer := range peers {
+			if v, ok := of(peer+"/serial", "ns/op")(r); ok && (!found || v < best) {
+				best, found = v, true
+			}
+		}
+		return best, found
+	}
+	return measured{bench, of(bench+"/serial", "ns/op").over(quickest)}
+}
+
+// rivals are bars on how long we take beside others.
+var rivals = []limit{
+	{"bulkhead: a place taken and given back, x/sync", besides("Bulkhead/sluice", "Bulkhead/xsync"), 0.6},
+}
+
 var contended = []limit{
 	{"closed, three rules: Allow + Done", twice("BreakerClosed/sluice"), 0.65},
 	{"closed, three rules: Do", twice("BreakerClosed/sluice-do"), 0.65},
@@ -103,6 +135,7 @@ var contended = []limit{
 	{"closed, error rules only: Do", twice("BreakerClosed/sluice-errors-only-do"), 0.65},
 	{"open: a call refused and counted", twice("BreakerOpen/sluice"), 0.55},
 	{"`Transport` at the headers", twice("Transport/sluice"), 0.8},
+	{"adaptive timeout: Begin + Done", twice("Timeout/begin-done"), 0.75},
 }
 
 var space = []limit{
@@ -116,6 +149,10 @@ var space = []limit{
 	{"allocations, `Transport` at the headers, above bare", allocsAbove("Transport/sluice", "Transport/bare"), 0},
 	{"allocations, `Transport` at the body, above bare", allocsAbove("Transport/sluice-body", "Transport/bare"), 1},
 	{"allocations, `Middleware` with breakers, above bare", allocsAbove("Middleware/sluice", "Middleware/bare"), 1},
+	{"allocations, bulkhead: a place taken and given back", allocs("Bulkhead/sluice"), 0},
+	{"allocations, bulkhead: a call refused", allocs("BulkheadFull/sluice"), 0},
+	{"allocations, adaptive timeout: Begin + Done", allocs("Timeout/begin-done"), 0},
+	{"allocations, retry around a success, with a budget", allocs("Retry/sluice-budget"), 0},
 	{"10 000 idle breakers: MiB", idle("IdleBreakers/sluice", "MiB"), 9},
 	{"10 000 idle breakers: goroutines", idle("IdleBreakers/sluice", "goroutines"), 0},
 	{"an idle `Counts` of 10 buckets: bytes", idle("IdleWindow/sluice-counts", "B/window"), 400},

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -70,6 +71,16 @@ func TestLimit_ZeroIsKeptByZeroAlone(t *testing.T) {
 	}
 }
 
+// We are measured against the quickest of the others, in each round.
+func TestBesides_TheQuickest(t *testing.T) {
+	f := besides("A/sluice", "A/slow", "A/quick", "A/absent").figure
+	share, ok := f(measuredAs(map[string]float64{"A/sluice/serial": 3, "A/slow/serial": 9, "A/quick/serial": 6}))
+	require.True(t, ok)
+	assert.Equal(t, 0.5, share)
+	_, ok = f(measuredAs(map[string]float64{"A/sluice/serial": 3}))
+	assert.False(t, ok, "nobody to compare with")
+}
+
 // A bar whose benchmark has been renamed would be "not measured" for ever.
 func TestBars_NameBenchmarksThatExist(t *testing.T) {
 	files, err := filepath.Glob("../*_test.go")
@@ -97,7 +108,7 @@ func TestBars_NameBenchmarksThatExist(t *testing.T) {
 			assert.Contains(t, exists, bar.above)
 		}
 	}
-	for _, bar := range append(contended, space...) {
+	for _, bar := range slices.Concat(rivals, contended, space) {
 		assert.Contains(t, exists, bar.bench)
 	}
 }

@@ -22,6 +22,7 @@ type page struct {
 	RefClock, RefAtomic float64
 	Clock, Scale        spread
 	Paces               []barRow
+	Rivals              []barRow
 	Contended, Space    []barRow
 	All, Met            int
 	Missed, Unmeasured  []string
@@ -74,6 +75,14 @@ var titles = [][2]string{
 	{"Transport", "A call through a RoundTripper, over one that answers at once"},
 	{"Middleware", "A request through a middleware that has to know the status"},
 	{"Loopback", "A call to a server on loopback and back (not judged)"},
+	{"Bulkhead", "A place in a bulkhead, taken and given back"},
+	{"BulkheadFull", "A call that a full bulkhead refuses"},
+	{"PoolHandoff", "A task in a goroutine of a pool, and in the caller's own behind a bulkhead"},
+	{"Timeout", "An adaptive timeout: what it is now, a call timed, a call with a context"},
+	{"Retry", "A call that succeeds at once, through a retry"},
+	{"RetryOnce", "A call that fails once, and succeeds when it is repeated at once"},
+	{"RetryBudget", "A budget for retries"},
+	{"Hedge", "A call that may be hedged and is not"},
 }
 
 // write puts the results on paper.
@@ -103,6 +112,9 @@ func newPage(where place, all rounds) *page {
 	}
 	for _, bar := range paces {
 		p.Paces = append(p.Paces, p.judge("ns", bar.row(all)))
+	}
+	for _, bar := range rivals {
+		p.Rivals = append(p.Rivals, p.judge("beside others", bar.row(all)))
 	}
 	for _, bar := range contended {
 		p.Contended = append(p.Contended, p.judge("two goroutines", bar.row(all)))
