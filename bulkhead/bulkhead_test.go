@@ -423,3 +423,32 @@ func TestLaw1_ABulkheadMadeOutsideABubbleWorksInIt(t *testing.T) {
 	})
 	assert.Zero(t, b.Snapshot().InFlight)
 }
+
+// https://github.com/golang/go/issues/56910: small calls that are let pass a large one
+// can keep it waiting for ever. Here it waits for its turn, and no longer.
+func TestCase29_ALargeCallIsNotPassed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := build(t, 4, WithQueue(100, time.Hour))
+		free := fill(t, b, 4)
+		start := time.Now()
+		large := make(chan time.Duration, 1)
+		go func() {
+			p, err := b.AcquireN(t.Context(), 4)
+			assert.NoError(t, err)
+			large <- time.Since(start)
+			p.Close()
+		}()
+		synctest.Wait()
+		for range 20 {
+			go func() {
+				_ = b.Do(t.Context(), func(context.Context) error { time.Sleep(time.Second); return nil })
+			}()
+			time.Sleep(250 * time.Millisecond)
+			if time.Since(start) <= time.Second {
+				free()
+			}
+		}
+		assert.Equal(t, time.Second, <-large, "when the four that were there before it had gone")
+		time.Sleep(time.Minute)
+	})
+}
