@@ -142,10 +142,10 @@ func (b *bucket) debit(n, debt, now int64) (ok bool) {
 //
 //	refund = min(cost, mark − claimed − (at(now) − burst)), at least 0
 //
-// That is exact unless others who took later have given back before; then it may be
-// less by what they gave, near the brim. It is never more. Time is read after used:
-// if somebody takes in between, who may have seen the bucket full, the
-// CompareAndSwap fails.
+// That is never too much. It may be too little, by at most what others who took later
+// have given back before, and after as long as the bucket takes to fill nothing is
+// left. Time is read after used: if somebody takes in between, who may have seen the
+// bucket full, the CompareAndSwap fails.
 func (b *bucket) giveBack(cost, mark int64, now func() int64) {
 	for {
 		used := b.used.Load()

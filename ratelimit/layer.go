@@ -50,7 +50,7 @@ type refunder interface {
 //	d := ratelimit.TakeAll(1, perUser.By(user), perAPI.By(route), global.Layer())
 //
 // The first layer that refuses decides, and the Decision names it; those before it
-// get back exactly what they gave. If all agree, the Decision is that of the first
+// get back what they gave. If all agree, the Decision is that of the first
 // layer. The clock is read once, unless others take from a layer between its giving
 // and its getting back. It takes no lock and allocates nothing.
 func TakeAll(n int64, layers ...Layer) Decision { return takeAll(n, clock.Now(), layers) }

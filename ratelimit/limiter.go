@@ -14,7 +14,7 @@ import (
 // the interleaving of goroutines and whatever a clock does, and that at least the
 // rate is given to whoever asks for it: times are worked out in whole numbers from
 // the beginning of the limiter, so no rounding adds up (see Rate for what rates there
-// are). What is given back is worth what it would be now if it had never been taken.
+// are). Giving back makes no tokens, see Refund.
 //
 // Most callers want Allow, to shed what is too much, or Wait, to slow down. Take says
 // more: what is left and when to come again. Do is both for a sluice.Guard, such as
@@ -124,9 +124,11 @@ func (l *Limiter) Debit(n int64) Decision {
 }
 
 // Refund gives back what d took: the call was not made after all, or is not to count.
-// It gives back what would be there now if d had never been, which is less than d took
-// if the limiter has been full, or would have been, in between. It is for a Decision
-// of this limiter, once; for one that took nothing it does nothing.
+// At once, it is as if d had never been. Later it may be less, since tokens have come
+// again that the burst would have had no room for; and nothing is left after as long
+// as an empty limiter takes to fill. So what is kept never exceeds burst + rate × time.
+// It is for a Decision of this limiter, once; for one that took nothing it does
+// nothing.
 func (l *Limiter) Refund(d Decision) {
 	if l != nil && d.n > 0 && d.OK() {
 		l.refund(0, d)

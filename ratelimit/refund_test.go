@@ -23,11 +23,11 @@ type event struct {
 	turn *turn // of a reservation
 }
 
-// A trace is random takes, reservations and refunds of one limiter, and the events
+// A trace is takes, reservations and refunds of one limiter, and the events
 // that came of them.
 type trace struct {
 	l      *Limiter
-	rand   *rand.Rand
+	burst  int64
 	now    int64
 	events []event
 }
@@ -35,28 +35,34 @@ type trace struct {
 // tokenTime is how long a token of a trace takes.
 const tokenTime = 10
 
-func newTrace(r *rand.Rand) *trace {
-	c := DefaultConfig()
-	c.Rate, c.Burst = Every(tokenTime), 1+r.Int64N(10)
-	return &trace{l: newLimiter("test", settings{Config: c}, 1), rand: r, now: 1}
+func newTrace(burst int64) *trace {
+	c := DefaultConfigOf(Every(tokenTime))
+	c.Burst = burst
+	return &trace{l: newLimiter("test", settings{Config: c}, 1), burst: burst, now: 1}
 }
 
-func (x *trace) step() {
-	burst := x.l.cur.Load().most
-	x.now += x.rand.Int64N(40) * x.rand.Int64N(3)
-	switch n := 1 + x.rand.Int64N(burst); x.rand.IntN(3) {
+// randomly does something after some time.
+func (x *trace) randomly(r *rand.Rand) {
+	x.step(r.IntN(3), r.Int64N(40)*r.Int64N(3), 1+r.Int64N(x.burst), r.Int64N(40*tokenTime), r.Int())
+}
+
+// step lets time pass, and then takes n tokens, reserves them within wait, or gives
+// those of an earlier event back.
+func (x *trace) step(what int, pass, n, wait int64, which int) {
+	x.now += pass
+	switch what {
 	case 0:
 		if d := x.l.take(0, n, x.now); d.OK() {
 			x.events = append(x.events, event{n, x.now, true, d, nil})
 		}
 	case 1:
 		t := &turn{n: n}
-		if d, _ := x.l.enqueue(t, x.now+x.rand.Int64N(40*tokenTime), x.now); d.OK() {
+		if d, _ := x.l.enqueue(t, x.now+wait, x.now); d.OK() {
 			x.events = append(x.events, event{n, t.promised, true, d, t})
 		}
 	case 2:
 		if len(x.events) > 0 {
-			x.giveBack(&x.events[x.rand.IntN(len(x.events))])
+			x.giveBack(&x.events[which%len(x.events)])
 		}
 	}
 	for i := range x.events { // those behind a refund move up
@@ -92,7 +98,7 @@ func (x *trace) excess() int64 {
 		sum := int64(0)
 		for _, to := range kept[i:] {
 			sum += to.n
-			worst = max(worst, tokenTime*(sum-x.l.cur.Load().most)-(to.at-from.at))
+			worst = max(worst, tokenTime*(sum-x.burst)-(to.at-from.at))
 		}
 	}
 	return worst
@@ -109,9 +115,9 @@ func TestRefund_MintsNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 3))
 	refunds := 0
 	for i := range traces {
-		x := newTrace(r)
+		x := newTrace(1 + r.Int64N(10))
 		for range 30 {
-			x.step()
+			x.randomly(r)
 		}
 		require.LessOrEqual(t, x.excess(), int64(0), "trace %d: %+v", i, x.events)
 		for _, e := range x.events {
@@ -129,7 +135,7 @@ func TestRefund_MintsNothing(t *testing.T) {
 func TestRefund_QueueLeavesNothingBehind(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 7))
 	for range 2_000 {
-		x := newTrace(r)
+		x := newTrace(1 + r.Int64N(10))
 		p := x.l.cur.Load()
 		twin := newPlan("twin", p.config, 1) // where nobody ever waits
 		x.l.take(0, p.most, x.now)
@@ -159,7 +165,7 @@ func TestRefund_QueueLeavesNothingBehind(t *testing.T) {
 func TestRefund_AtOnceIsAsIfItHadNeverBeen(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 5))
 	for range 5_000 {
-		x := newTrace(r)
+		x := newTrace(1 + r.Int64N(10))
 		p := x.l.cur.Load()
 		twin := newPlan("twin", p.config, 1)
 		for range 20 {
