@@ -71,8 +71,8 @@
 //   - attempts: 3. The second helps against what happens now and then, the third
 //     against a restart; a fourth mostly adds load.
 //   - backoff: first about as long as a call takes; at most a few seconds.
-//   - ratio: less than a third of the dependency's spare capacity. 0.1 leaves a service
-//     that is loaded to 80 % its way out.
+//   - ratio: at most half of C/λ − 1, the share by which the dependency could serve
+//     more than it has to. 0.1 suits one that is loaded to 80 %.
 //   - hedge delay: the 95th percentile, which costs at most 5 % more calls. A fixed
 //     delay is at least twice the median.
 //   - one budget for each dependency and not for each method; not one for all, or the
