@@ -30,10 +30,13 @@ func Submit[T any](ctx context.Context, p *Pool, call func(context.Context) (T, 
 		go f.task.alone()
 		return f, nil
 	}
-	if err := p.enter(f.task); err != nil {
+	queued, err := p.enter(f.task)
+	if err != nil {
 		return nil, err
 	}
-	p.watch(f.task)
+	if queued {
+		p.watch(f.task)
+	}
 	return f, nil
 }
 
@@ -54,16 +57,6 @@ func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 	case <-ctx.Done():
 		var none T
 		return none, ctx.Err()
-	}
-}
-
-// watch has t leave the queue, if it is there, when its ctx is done. Nobody waits for
-// it who could see to that.
-func (p *Pool) watch(t *task) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if t.Queued() && t.ctx.Done() != nil {
-		t.stop = context.AfterFunc(t.ctx, func() { p.leave(t) })
 	}
 }
 

@@ -88,7 +88,7 @@ func (p *Pool) Do(ctx context.Context, call func(context.Context) error) error {
 		return err
 	}
 	t := newTask(ctx, call)
-	if err := p.enter(t); err != nil {
+	if _, err := p.enter(t); err != nil {
 		return err
 	}
 	select {

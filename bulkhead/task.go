@@ -49,6 +49,7 @@ type task struct {
 	ctx  context.Context
 	call func(context.Context) error
 	// stop ends the watch over ctx while the task is queued; nil if nobody watches.
+	// Written by watched, read by whoever took the task off the queue.
 	stop func() bool
 
 	// err and manner are written before done is closed, by whoever has t then, and
@@ -89,11 +90,11 @@ func (t *task) run() {
 
 // enter gives t to a worker, to a new one if need be and possible, or puts it into
 // the queue. The error is a refusal.
-func (p *Pool) enter(t *task) error {
+func (p *Pool) enter(t *task) (queued bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed() {
-		return p.refuse(refusedClosed)
+		return false, p.refuse(refusedClosed)
 	}
 	if n := len(p.idle); n > 0 {
 		w := p.idle[n-1]
@@ -101,34 +102,58 @@ func (p *Pool) enter(t *task) error {
 		p.idle = p.idle[:n-1]
 		p.quiet = min(p.quiet, n-1)
 		w.tasks <- t
-		return nil
+		return false, nil
 	}
 	c := p.config.Load()
 	if p.workers < c.Workers {
 		p.hire(t)
-		return nil
+		return false, nil
 	}
 	if c.MaxQueue == 0 {
-		return p.refuse(refusedFull)
+		return false, p.refuse(refusedFull)
 	}
 	if p.queue.Push(&t.Entry, 0, clock.Now()) != nil {
-		return p.refuse(refusedQueueFull)
+		return false, p.refuse(refusedQueueFull)
 	}
-	return nil
+	return true, nil
 }
 
 // leave takes t off the queue because its ctx is done, and reports whether it was
 // there.
 func (p *Pool) leave(t *task) bool {
+	err := t.ctx.Err()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !t.Queued() {
 		return false
 	}
 	p.queue.Remove(&t.Entry)
-	t.manner, t.err = gaveUp, t.ctx.Err()
+	t.manner, t.err = gaveUp, err
 	p.end(t)
 	return true
+}
+
+// watch has t, which was put into the queue, leave it when its ctx is done: nobody
+// waits for it who would see to that.
+func (p *Pool) watch(t *task) {
+	if t.ctx.Done() == nil {
+		return
+	}
+	stop := context.AfterFunc(t.ctx, func() { p.leave(t) })
+	if !p.watched(t, stop) {
+		stop()
+	}
+}
+
+// watched leaves stop to whoever takes t off the queue, and reports false if somebody
+// has already.
+func (p *Pool) watched(t *task, stop func() bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t.Queued() {
+		t.stop = stop
+	}
+	return t.Queued()
 }
 
 // end counts t, which has run or come off the queue, and tells those that wait for

@@ -11,9 +11,10 @@ func (b *Bulkhead) Config() Config {
 // Update changes what the bulkhead decides on, and blocks on nobody. A higher limit
 // lets those that wait in at once; under a lower one calls under way stay, and
 // nobody is admitted until enough of them have ended. Those that wait keep their
-// turn and their time, unless the limit is 0 now or they want more places than there
-// are; what may wait is decided for those that come. An equal Config changes
-// nothing; one that does not validate is returned as an error and changes nothing.
+// turn and their time, unless the limit is 0 now; a call that wants more places than
+// there are is refused when its turn comes. MaxQueue, MaxWait and CoDelTarget are for
+// those that come from now on. An equal Config changes nothing; one that does not
+// validate is returned as an error and changes nothing.
 func (b *Bulkhead) Update(c Config) error {
 	if b == nil {
 		return c.Validate()

@@ -148,8 +148,8 @@ func (s *Semaphore) Wait(ctx context.Context, n, class int, now int64) (at int64
 }
 
 // Update changes the limit, in [0, MaxLimit], and the policy. It does not block on
-// anybody who has places or waits for some; those that wait stay, unless the new
-// limit is 0 or they want more than there is.
+// anybody who has places or waits for some. Those that wait stay, unless the new limit
+// is 0; who wants more places than there are is refused when its turn comes.
 func (s *Semaphore) Update(limit int, p Policy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -67,9 +67,14 @@ func (s *Semaphore) await(ctx context.Context, w *waiter) (int64, Verdict) {
 	case v.is == Admitted:
 		s.waited(v.at - w.At())
 	}
-	s.mu.Lock()
-	s.keep(w)
-	s.mu.Unlock()
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	if s.Wanted() {
+		s.mu.Lock()
+		s.keep(w)
+		s.mu.Unlock()
+	}
 	return v.at, v.is
 }
 
@@ -176,9 +181,6 @@ func (s *Semaphore) waiter(n int) *waiter {
 // bubble's, and the Semaphore may be used elsewhere when that one has ended. The
 // caller holds s.mu.
 func (s *Semaphore) keep(w *waiter) {
-	if w.timer != nil {
-		w.timer.Stop()
-	}
 	if s.queue.Len() > 0 && s.spares < maxSpares {
 		w.next, s.spare = s.spare, w
 		s.spares++
