@@ -80,8 +80,8 @@ func TestAllocs_Layers(t *testing.T) {
 }
 
 func TestAllocs_Priorities(t *testing.T) {
-	full := sluice.Must(NewPriorities("test", PerSecond(1_000_000), WithPrioritiesBurst(1_000_000_000)))
-	empty := sluice.Must(NewPriorities("test", Every(time.Hour), WithPrioritiesBurst(10)))
+	full := sluice.Must(NewPriorities("test", PerSecond(1_000_000), WithBurst(1_000_000_000)))
+	empty := sluice.Must(NewPriorities("test", Every(time.Hour), WithBurst(10)))
 	for empty.Allow(sluice.P0) || empty.Allow(sluice.P1) || empty.Allow(sluice.P2) {
 	}
 	for name, q := range map[string]*Priorities{"admits": full, "refuses": empty, "none": nil} {

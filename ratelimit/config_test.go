@@ -122,7 +122,7 @@ func TestPrioritiesConfig_Validate(t *testing.T) {
 		err := c.Validate()
 		if tc.want == "" {
 			assert.NoError(t, err)
-			newPriorities("test", c, 1)
+			newPriorities("test", c, true, 1)
 			continue
 		}
 		assert.EqualError(t, err, tc.want)

@@ -46,24 +46,29 @@ type Priorities struct {
 	mu   sync.Mutex // puts changes of the configuration in order
 	last [classes]lastRefusal
 	// tallies are those of the classes and, last, of calls that passed before their
-	// class was looked at.
-	tallies [classes + 1]tally
+	// class was looked at; nil if nothing is counted.
+	tallies [classes + 1]*tally
 }
 
 // NewPriorities returns a limiter of that name, which must not be empty, and that rate
 // for all classes together. It returns every complaint about them and the options at
 // once.
 func NewPriorities(name string, rate Rate, opts ...PrioritiesOption) (*Priorities, error) {
-	c, err := applyPriorities(name, rate, opts)
+	c, counted, err := applyPriorities(name, rate, opts)
 	if err != nil {
 		return nil, err
 	}
-	return newPriorities(name, c, clock.Now()), nil
+	return newPriorities(name, c, counted, clock.Now()), nil
 }
 
-func newPriorities(name string, c PrioritiesConfig, now int64) *Priorities {
+func newPriorities(name string, c PrioritiesConfig, counted bool, now int64) *Priorities {
 	q := &Priorities{name: name}
 	q.tier.taker = q
+	for i := range q.tallies {
+		if counted {
+			q.tallies[i] = new(tally)
+		}
+	}
 	q.cur.Store(newPriorityPlan(name, c, now))
 	return q
 }

@@ -29,7 +29,7 @@ func (x tale) success(p sluice.Priority) float64 {
 // time.
 func simulate(c PrioritiesConfig, load mix, r *rand.Rand, during time.Duration) (x tale) {
 	now := int64(1)
-	q := newPriorities("test", c, now)
+	q := newPriorities("test", c, true, now)
 	perNano := float64(c.Rate.Tokens) / float64(c.Rate.Per)
 	sum := load[0] + load[1] + load[2]
 	for end := now + int64(during); now < end; {
@@ -117,7 +117,7 @@ func TestPriorities_NobodyStarves(t *testing.T) {
 			continue
 		}
 		now, class := int64(1), r.IntN(classes)
-		q := newPriorities("test", c, now)
+		q := newPriorities("test", c, true, now)
 		own := &q.cur.Load().buckets[class]
 		if !own.inUse() {
 			continue
@@ -151,7 +151,7 @@ func TestPriorities_TogetherKeepTheRate(t *testing.T) {
 		c := prioritiesOf(Every(10))
 		c.Burst = 30 + r.Int64N(100)
 		c.Keep = r.Float64()
-		q := newPriorities("test", c, 1)
+		q := newPriorities("test", c, true, 1)
 		now, taken := int64(1), int64(0)
 		for range 2_000 {
 			now += r.Int64N(30)
@@ -170,7 +170,7 @@ func TestPriorities_TogetherKeepTheRate(t *testing.T) {
 func TestPriorities_Steps(t *testing.T) {
 	c := prioritiesOf(PerSecond(100))
 	c.Classes = [classes]PriorityClass{{Assured: 0.2}, {Assured: 0.1, Floor: 0.1}, {Assured: 0.1, Floor: 0.5}}
-	q := newPriorities("test", c, 1) // 20, 10, 10 of their own, 60 shared
+	q := newPriorities("test", c, true, 1) // 20, 10, 10 of their own, 60 shared
 	p := q.cur.Load()
 	levels := func(now int64) (all [classes + 1]int64) {
 		for i := range p.buckets {
@@ -213,7 +213,7 @@ func TestPriorities_Steps(t *testing.T) {
 }
 
 func TestPriorities_OddNumbers(t *testing.T) {
-	q := newPriorities("test", prioritiesOf(PerSecond(100)), 1)
+	q := newPriorities("test", prioritiesOf(PerSecond(100)), true, 1)
 	assert.Equal(t, ReasonInvalid, q.take(0, -1, 1).Err().(*LimitError).Reason())
 	never := q.take(0, 66, 1)
 	assert.True(t, never.Never())
@@ -225,15 +225,15 @@ func TestPriorities_OddNumbers(t *testing.T) {
 		assert.Equal(t, class, classOf(p))
 	}
 
-	free := newPriorities("test", prioritiesOf(Unlimited()), 1)
+	free := newPriorities("test", prioritiesOf(Unlimited()), true, 1)
 	assert.True(t, free.take(2, math.MaxInt64, 1).OK())
-	shut := newPriorities("test", prioritiesOf(Blocked()), 1)
+	shut := newPriorities("test", prioritiesOf(Blocked()), true, 1)
 	assert.Equal(t, ReasonBlocked, shut.take(0, 1, 1).Err().(*LimitError).Reason())
 
 	c := prioritiesOf(PerSecond(10))
 	c.Classes = [classes]PriorityClass{{Assured: 0.9}, {Assured: 0.1}, {}}
 	c.Burst = 1 + 1
-	tight := newPriorities("test", c, 1)
+	tight := newPriorities("test", c, true, 1)
 	assert.True(t, tight.take(1, 1, 1).OK())
 	assert.Equal(t, ReasonBlocked, tight.take(2, 1, 1).Err().(*LimitError).Reason(), "all is assured to others, and they have nothing to lend")
 

@@ -8,34 +8,32 @@ import (
 )
 
 // PrioritiesOption sets one thing of a new Priorities. The last one wins; they start
-// from DefaultPrioritiesConfig.
-type PrioritiesOption func(*prioritiesSettings)
+// from DefaultPrioritiesConfig. They are WithClass, WithKeep, WithPrioritiesConfig, and
+// of the options of a Limiter WithBurst and WithoutTotals. The others are an error.
+type PrioritiesOption interface{ priorities(*prioritiesSettings) }
 
+// prioritiesSettings is what the options fill in. Rate and Burst are a Limiter's.
 type prioritiesSettings struct {
-	PrioritiesConfig
-	errs []error
+	kindSettings
+	classes [classes]PriorityClass
+	keep    float64
 }
+
+// prioritiesOption is an option of nothing but a Priorities.
+type prioritiesOption func(*prioritiesSettings)
+
+func (o prioritiesOption) priorities(s *prioritiesSettings) { o(s) }
+func (o Option) priorities(s *prioritiesSettings)           { s.borrow(o) }
 
 // WithPrioritiesConfig sets everything at once, and so comes first. Its Rate is zero
 // or the one given to NewPriorities.
 //
 // Default: DefaultPrioritiesConfig.
 func WithPrioritiesConfig(c PrioritiesConfig) PrioritiesOption {
-	return func(s *prioritiesSettings) {
-		rate := s.Rate
-		if c.Rate != (Rate{}) && c.Rate != rate {
-			s.errs = append(s.errs, fmt.Errorf("ratelimit: Rate %v of WithPrioritiesConfig is not the rate %v given to NewPriorities", c.Rate, rate))
-		}
-		s.PrioritiesConfig = c
-		s.Rate = rate
-	}
-}
-
-// WithPrioritiesBurst sets how many tokens there can be, for all classes together.
-//
-// Default: as many as come in the rate's Per.
-func WithPrioritiesBurst(n int64) PrioritiesOption {
-	return func(s *prioritiesSettings) { s.Burst = n }
+	return prioritiesOption(func(s *prioritiesSettings) {
+		s.Burst, s.classes, s.keep = c.Burst, c.Classes, c.Keep
+		s.same("Rate", c.Rate)
+	})
 }
 
 // WithClass sets what the calls of priority p are assured, and how much of the shared
@@ -43,35 +41,34 @@ func WithPrioritiesBurst(n int64) PrioritiesOption {
 //
 // Default: P0 0.2 and 0, P1 0.1 and 0.1, P2 0.05 and 0.3.
 func WithClass(p sluice.Priority, assured, floor float64) PrioritiesOption {
-	return func(s *prioritiesSettings) {
+	return prioritiesOption(func(s *prioritiesSettings) {
 		if p < sluice.P0 || p > sluice.P2 {
 			s.errs = append(s.errs, fmt.Errorf("ratelimit: WithClass(%v): the classes are P0, P1 and P2", p))
 			return
 		}
-		s.Classes[classOf(p)] = PriorityClass{Assured: assured, Floor: floor}
-	}
+		s.classes[classOf(p)] = PriorityClass{Assured: assured, Floor: floor}
+	})
 }
 
 // WithKeep sets the share of its own tokens that a class does not lend to others.
 //
 // Default: 0.9.
 func WithKeep(share float64) PrioritiesOption {
-	return func(s *prioritiesSettings) { s.Keep = share }
+	return prioritiesOption(func(s *prioritiesSettings) { s.keep = share })
 }
 
 // applyPriorities works the options out, and returns all that is wrong with them.
-func applyPriorities(name string, rate Rate, opts []PrioritiesOption) (PrioritiesConfig, error) {
-	s := prioritiesSettings{PrioritiesConfig: DefaultPrioritiesConfig()}
-	s.Rate = rate
+func applyPriorities(name string, rate Rate, opts []PrioritiesOption) (c PrioritiesConfig, counted bool, err error) {
+	unset := DefaultPrioritiesConfig()
+	s := prioritiesSettings{*newKindSettings(rate), unset.Classes, unset.Keep}
 	for i, o := range opts {
-		if o == nil {
-			s.errs = append(s.errs, fmt.Errorf("ratelimit: option %d is nil", i))
-			continue
+		if s.given(i, o != nil) {
+			o.priorities(&s)
 		}
-		o(&s)
 	}
-	if name == "" {
-		s.errs = append(s.errs, errors.New("ratelimit: the name is empty"))
+	if s.MaxWait != Auto {
+		s.errs = append(s.errs, errors.New("ratelimit: WithMaxWait means nothing to a Priorities"))
 	}
-	return s.PrioritiesConfig, errors.Join(append(s.errs, s.Validate())...)
+	c = PrioritiesConfig{s.Rate, s.Burst, s.classes, s.keep}
+	return c, !s.uncounted, s.check(name, "Priorities", c, "WithBurst")
 }

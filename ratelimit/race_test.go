@@ -153,7 +153,7 @@ func TestRace_Waiters(t *testing.T) {
 func TestRace_Priorities(t *testing.T) {
 	const burst, perSecond = 100, 50_000
 	began := clock.Now()
-	q, err := NewPriorities("test", PerSecond(perSecond), WithPrioritiesBurst(burst))
+	q, err := NewPriorities("test", PerSecond(perSecond), WithBurst(burst))
 	require.NoError(t, err)
 	var kept, admitted, refused, refunded atomic.Int64
 	crowd(6, 200*time.Millisecond, func(r *rand.Rand) bool {

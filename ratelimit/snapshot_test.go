@@ -178,7 +178,7 @@ func with2(c PrioritiesConfig, r Rate) PrioritiesConfig {
 
 // The buckets of a Priorities go on beyond four years as a Limiter's does.
 func TestPriorities_Renew(t *testing.T) {
-	q := newPriorities("prio", prioritiesOf(PerSecond(100)), 1)
+	q := newPriorities("prio", prioritiesOf(PerSecond(100)), true, 1)
 	require.True(t, q.take(0, 65, 1).OK())
 	later := 1 + maxSpan + int64(time.Hour)
 	assert.True(t, q.take(0, 65, later).OK())
@@ -189,11 +189,15 @@ func TestPriorities_Renew(t *testing.T) {
 }
 
 func TestNewPriorities(t *testing.T) {
-	q, err := NewPriorities("api", PerMinute(60), WithPrioritiesBurst(40), WithClass(sluice.P0, 0.5, 0), WithClass(sluice.P2, 0, 0.5), WithKeep(0.5))
+	q, err := NewPriorities("api", PerMinute(60), WithBurst(40), WithClass(sluice.P0, 0.5, 0), WithClass(sluice.P2, 0, 0.5), WithKeep(0.5))
 	require.NoError(t, err)
 	assert.Equal(t, "api", q.Name())
 	want := PrioritiesConfig{PerMinute(60), 40, [classes]PriorityClass{{0.5, 0}, {0.1, 0.1}, {0, 0.5}}, 0.5}
 	assert.Equal(t, want, q.Config())
+	blind, err := NewPriorities("api", PerMinute(60), WithoutTotals())
+	require.NoError(t, err)
+	blind.Refund(blind.Take(sluice.P0, 1))
+	assert.Zero(t, blind.Snapshot().Refunded)
 	again, err := NewPriorities("api", PerMinute(60), WithKeep(1), WithPrioritiesConfig(want))
 	require.NoError(t, err)
 	assert.Equal(t, want, again.Config())
@@ -204,8 +208,11 @@ func TestNewPriorities(t *testing.T) {
 	}{
 		{"", nil, "ratelimit: the name is empty"},
 		{"x", []PrioritiesOption{nil, WithKeep(2)}, "ratelimit: option 0 is nil\nratelimit: Keep 2 is not in [0, 1]"},
+		{"x", []PrioritiesOption{WithInitial(3), WithMaxWait(0), WithMaxDebt(1), WithMaxWaiters(1), Option(nil)}, "ratelimit: an option is nil\n" +
+			"ratelimit: WithMaxWait means nothing to a Priorities\nratelimit: WithInitial means nothing to a Priorities\n" +
+			"ratelimit: WithMaxDebt means nothing to a Priorities\nratelimit: WithMaxWaiters means nothing to a Priorities"},
 		{"x", []PrioritiesOption{WithClass(7, 0, 0)}, "ratelimit: WithClass(Priority(7)): the classes are P0, P1 and P2"},
-		{"x", []PrioritiesOption{WithPrioritiesConfig(with2(want, PerDay(1)))}, "ratelimit: Rate 1/d of WithPrioritiesConfig is not the rate 60/m given to NewPriorities"},
+		{"x", []PrioritiesOption{WithPrioritiesConfig(with2(want, PerDay(1)))}, "ratelimit: Rate 1/d of the configuration is not the 60/m given to the constructor"},
 	} {
 		_, err := NewPriorities(tc.name, PerMinute(60), tc.opts...)
 		assert.EqualError(t, err, tc.want)

@@ -31,7 +31,7 @@ func guards(t *testing.T) map[string]func() (g sluice.Guard, left func() int64) 
 			return l, func() int64 { return l.Peek(0).Remaining() }
 		},
 		"Priorities": func() (sluice.Guard, func() int64) {
-			q, err := NewPriorities("test", Every(time.Hour), WithPrioritiesBurst(5), WithClass(sluice.P0, 0, 0), WithClass(sluice.P1, 0, 0), WithClass(sluice.P2, 0, 0))
+			q, err := NewPriorities("test", Every(time.Hour), WithBurst(5), WithClass(sluice.P0, 0, 0), WithClass(sluice.P1, 0, 0), WithClass(sluice.P2, 0, 0))
 			require.NoError(t, err)
 			return q, func() int64 { return q.Peek(sluice.P0, 0).Remaining() }
 		},
@@ -131,7 +131,7 @@ func TestDo_WaitsIfItMay(t *testing.T) {
 
 // A priority counts only when there is not plenty for all.
 func TestPriorities_DoReadsThePriority(t *testing.T) {
-	q, err := NewPriorities("test", Every(time.Hour), WithPrioritiesBurst(20),
+	q, err := NewPriorities("test", Every(time.Hour), WithBurst(20),
 		WithClass(sluice.P0, 0, 0), WithClass(sluice.P1, 0, 0.25), WithClass(sluice.P2, 0, 0.5))
 	require.NoError(t, err)
 	for _, tc := range []struct {
