@@ -264,6 +264,7 @@ func (f *fleet) fail() {
 	for _, s := range f.nodes {
 		for i := 0; s.Snapshot().Node.Mode == ModeShared; i++ {
 			require.Less(f.t, i, 100)
+			s.denied.Store(nil)
 			s.Take(s.current().quota.Burst)
 		}
 	}

@@ -7,9 +7,9 @@ import (
 
 // ledger is an account's books: what was bought, how fast it goes, and the receipts.
 type ledger struct {
-	bought   int64 // tokens bought and not given back, ever
-	out      int64 // of them, those that had been given out at the time at
-	at       int64
+	bought   int64   // tokens bought and not given back, ever
+	out      int64   // of them, those that had been given out at the time at
+	at       int64   // 0 if never
 	moved    int64   // when some were given out or asked for last, as seen at the time at
 	demand   float64 // tokens asked for in a nanosecond, averaged
 	granted  float64 // tokens given out in a nanosecond, averaged
@@ -46,7 +46,7 @@ func (a *account) review(t *terms, now int64, missed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	l := &a.ledger
-	missed = missed && now-l.at < int64(t.ttl)
+	missed = missed && l.at > 0 && now-l.at < int64(t.ttl)
 	if spent := l.observe(t, a.balance.Load(), wanted, now); spent > 0 {
 		a.mirror.debit(spent, now)
 	}

@@ -172,7 +172,7 @@ func (s *Shared) peek(_ uint64, n, now int64) Decision { return s.look(n, now) }
 func (s *Shared) giveBack(_ uint64, d Decision, _ int64) { s.takeBack(d) }
 
 func (s *Shared) count(_ uint64, d Decision) {
-	if !d.OK() && d.reason() == ReasonStore {
+	if !d.OK() && d.by.reason == ReasonStore { // which is of decisions that nothing else refuses
 		s.node.stats.unavailable.Add(1)
 		return
 	}
