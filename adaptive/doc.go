@@ -84,7 +84,7 @@
 // next, after five seconds. The tests repeat them.
 //
 //	                    FalseTimeouts  MeanMultiple  Quantile  RFC6298  Fixed
-//	                       (0.001)         (3)       (0.99, 2)    ()     (1s)
+//	                       (0.001)         (3)       (0.99, 2)           (1s)
 //	lognormal, σ = 0.5      0.01 %        0.7 %       0.01 %     4 %     0 %
 //	lognormal, σ = 1        0.04 %        6.5 %       0.1 %      9 %     0 %
 //	lognormal, σ = 1.5      0.05 %       11 %         0.3 %     15 %     0.5 %
@@ -98,8 +98,8 @@
 // # Concurrency properties
 //
 // Value is one atomic load. Begin and settling take no lock and allocate nothing;
-// every 250 ms, the call that ends works out the limit anew, which takes about a
-// microsecond, while others go on with the old one. There are no goroutines and no
+// every 250 ms, the call that ends works out the limit anew, which takes some
+// microseconds, while others go on with the old one. There are no goroutines and no
 // timers beside those of the contexts that Do and Attempt.Context make. Classifiers
 // and Estimators are called with no lock held. Update may be called at any time from
 // anywhere.

@@ -9,9 +9,9 @@ import (
 	"github.com/sluicego/sluice/internal/clock"
 )
 
-// tally counts what the estimator does not. Raised by whoever settles the call, and
+// timeoutTally counts what the estimator does not. Raised by whoever settles the call, and
 // never lowered.
-type tally struct {
+type timeoutTally struct {
 	timedOut, cutShort         atomic.Int64
 	failed, throttled, ignored atomic.Int64
 	probes                     atomic.Int64 // of the Timeout's own

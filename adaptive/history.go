@@ -1,6 +1,7 @@
 package adaptive
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -233,9 +234,10 @@ func (s *sheet) add(w *window, index int64) {
 		clear(s.cut)
 		s.index, s.grid, s.timedOut = index, w.grid, 0
 	}
-	s.timedOut += w.timedOut.Load()
+	s.timedOut = sum(s.timedOut, w.timedOut.Load())
 	for i := range w.finished {
-		s.finished[w.grid.moved(i, s.grid)] += w.finished[i].Load()
+		n := &s.finished[w.grid.moved(i, s.grid)]
+		*n = sum(*n, w.finished[i].Load())
 	}
 	cut := w.cut.Load()
 	if cut == nil {
@@ -245,6 +247,15 @@ func (s *sheet) add(w *window, index int64) {
 		s.cut = make([]uint32, w.grid.n)
 	}
 	for i := range *cut {
-		s.cut[w.grid.moved(i, s.grid)] += (*cut)[i].Load()
+		n := &s.cut[w.grid.moved(i, s.grid)]
+		*n = sum(*n, (*cut)[i].Load())
 	}
+}
+
+// sum is a + b, or the largest number if that is less.
+func sum(a, b uint32) uint32 {
+	if a > math.MaxUint32-b {
+		return math.MaxUint32
+	}
+	return a + b
 }

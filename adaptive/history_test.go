@@ -1,6 +1,7 @@
 package adaptive
 
 import (
+	"math"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -72,7 +73,7 @@ func (l ledger) spoilt(i int64) bool {
 }
 
 // survey is what a history should say at now, in which all of l has happened.
-func (l ledger) survey(now int64, enough int) *survey {
+func (l ledger) survey(now, enough int64) *survey {
 	s := &survey{grid: newGrid(5*time.Second, 22, 3)}
 	add := func(calls []Sample) {
 		for _, c := range calls {
@@ -151,7 +152,7 @@ func TestHistory_IsTheLedgers(t *testing.T) {
 			now += second
 			if r.IntN(5) == 0 || i == seconds-1 {
 				var got survey
-				enough := []int{1, 100, 1 << 30}[r.IntN(3)]
+				enough := []int64{1, 100, 1 << 40}[r.IntN(3)]
 				h.survey(now-1, enough, &got)
 				want := l.survey(now-1, enough)
 				require.Equal(t, want.calls, got.calls, "seed %d, second %d", seed, i)
@@ -192,7 +193,7 @@ func TestHistory_LosesNothingAtTheRoll(t *testing.T) {
 					h.record(Sample{At: now + r.Int64N(2*second), Took: time.Duration(r.Int64N(int64(time.Second))), Limit: time.Second, End: end})
 					if i%100 == 0 {
 						var s survey
-						h.survey(now, 1<<30, &s)
+						h.survey(now, 1<<40, &s)
 					}
 				}
 			})
@@ -202,9 +203,9 @@ func TestHistory_LosesNothingAtTheRoll(t *testing.T) {
 		assert.EqualValues(t, (round+1)*goroutines*each*4/5, h.finished())
 	}
 	var s survey
-	h.survey(now, 1<<30, &s)
-	assert.Equal(t, rounds*goroutines*each, s.calls)
-	assert.Equal(t, rounds*goroutines*each/5, s.timedOut)
+	h.survey(now, 1<<40, &s)
+	assert.EqualValues(t, rounds*goroutines*each, s.calls)
+	assert.EqualValues(t, rounds*goroutines*each/5, s.timedOut)
 }
 
 // After a change of Max, windows of both grids are read as one.
@@ -219,9 +220,9 @@ func TestHistory_AnotherGridKeepsWhatThereIs(t *testing.T) {
 		record(t0+(100+i)*second, 30*time.Second)
 	}
 	var s survey
-	h.survey(t0+199*second, 1<<30, &s)
+	h.survey(t0+199*second, 1<<40, &s)
 	s.survive()
-	assert.Equal(t, 200, s.calls)
+	assert.EqualValues(t, 200, s.calls)
 	half, _ := s.quantile(0.5)
 	most, _ := s.quantile(1)
 	assert.InEpsilon(t, float64(20*ms), float64(half), 0.13)
@@ -234,14 +235,41 @@ func TestHistory_OldCallsAreForgotten(t *testing.T) {
 	for range 100 {
 		h.record(Sample{At: t0, Took: ms, Limit: ms, End: Finished})
 	}
-	known := func(after time.Duration) int {
+	known := func(after time.Duration) int64 {
 		h.record(Sample{At: at(after), Took: ms, Limit: ms, End: Finished})
 		var s survey
-		h.survey(at(after), 1<<30, &s)
+		h.survey(at(after), 1<<40, &s)
 		return s.calls - 1
 	}
-	assert.Equal(t, 100, known(time.Minute))
-	assert.GreaterOrEqual(t, known(269*time.Second), 100)
-	assert.Less(t, known(301*time.Second), 100)
+	assert.EqualValues(t, 100, known(time.Minute))
+	assert.GreaterOrEqual(t, known(269*time.Second), int64(100))
+	assert.Less(t, known(301*time.Second), int64(100))
 	assert.Zero(t, known(time.Hour))
+}
+
+// A call that ends while somebody looks at the windows does not wait for that.
+func TestHistory_NobodyWaits(t *testing.T) {
+	h := newHistory(t0)
+	h.mu.Lock()
+	h.record(Sample{At: at(time.Minute), Took: ms, Limit: ms, End: Finished}) // its window is yet to be made
+	h.mu.Unlock()
+	assert.EqualValues(t, 1, h.finished())
+}
+
+// Counts that are full stay full.
+func TestHistory_CountsDoNotWrap(t *testing.T) {
+	h := newHistory(t0)
+	for i := range time.Duration(3) {
+		h.newest.Load().finished[7].Store(math.MaxUint32 - 10)
+		h.record(Sample{At: at(i * time.Second), Took: h.grid.upper(7) - 1, Limit: time.Hour, End: Finished})
+	}
+	h.record(Sample{At: at(20 * time.Second), Took: time.Second, Limit: time.Hour, End: Finished})
+	var s survey
+	h.survey(at(20*time.Second), 1<<40, &s)
+	assert.EqualValues(t, math.MaxUint32, s.finished[7])
+	s.calls = math.MaxUint32 + 1
+	s.survive()
+	typical, ok := s.quantile(0.9)
+	assert.True(t, ok)
+	assert.Equal(t, h.grid.upper(7), typical)
 }

@@ -50,7 +50,7 @@ func (k *kaplanMeier) Observe(s Sample) {
 func (k *kaplanMeier) Estimate(now int64, b Bounds) Estimate {
 	var s survey
 	t := k.tuned()
-	k.survey(now, int(10/t.eps), &s)
+	k.survey(now, int64(10/t.eps), &s)
 	e := Estimate{State: Cold}
 	switch hit := k.look(); {
 	case s.calls >= minCalls:

@@ -16,7 +16,7 @@ func (m *quantileMultiple) Observe(s Sample) {
 
 func (m *quantileMultiple) Estimate(now int64, b Bounds) Estimate {
 	var s survey
-	m.survey(now, int(10/(1-m.rule.Quantile)), &s)
+	m.survey(now, int64(10/(1-m.rule.Quantile)), &s)
 	hit := m.look()
 	e := Estimate{State: Cold}
 	if s.calls >= minCalls {

@@ -9,8 +9,8 @@ import (
 // still hold, put together.
 type survey struct {
 	grid
-	calls    int // the cut ones too
-	timedOut int // of these, by the Timeout's own limit
+	calls    int64 // the cut ones too
+	timedOut int64 // of these, by the Timeout's own limit
 
 	finished, cut [maxBuckets]uint32
 	// running is the share of calls that run longer than each bucket, by the
@@ -25,7 +25,7 @@ type survey struct {
 // of the long one as it takes to have enough calls. It leaves out what an outage
 // spoilt that is over, and stops where calls took more than twice as long as they
 // typically do now, for that time is past.
-func (h *history) survey(now int64, enough int, s *survey) {
+func (h *history) survey(now, enough int64, s *survey) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.grid = h.grid
@@ -58,7 +58,7 @@ func (h *history) quantiles(now int64) Quantiles {
 	var s survey
 	h.survey(now, 10_000, &s)
 	s.survive()
-	q := Quantiles{Calls: s.calls}
+	q := Quantiles{Calls: int(s.calls)}
 	q.P50, _ = s.quantile(0.5)
 	q.P95, _ = s.quantile(0.95)
 	q.P99, _ = s.quantile(0.99)
@@ -67,38 +67,33 @@ func (h *history) quantiles(now int64) Quantiles {
 }
 
 func (s *survey) addWindow(w *window) {
-	s.timedOut += int(w.timedOut.Load())
+	s.timedOut += int64(w.timedOut.Load())
 	for i := range w.finished {
-		if n := w.finished[i].Load(); n > 0 {
-			s.finished[w.grid.moved(i, s.grid)] += n
-			s.calls += int(n)
-		}
+		s.count(&s.finished, w.grid, i, w.finished[i].Load())
 	}
-	cut := w.cut.Load()
-	if cut == nil {
-		return
-	}
-	for i := range *cut {
-		if n := (*cut)[i].Load(); n > 0 {
-			s.cut[w.grid.moved(i, s.grid)] += n
-			s.calls += int(n)
+	if cut := w.cut.Load(); cut != nil {
+		for i := range *cut {
+			s.count(&s.cut, w.grid, i, (*cut)[i].Load())
 		}
 	}
 }
 
 func (s *survey) addSheet(sh *sheet) {
-	s.timedOut += int(sh.timedOut)
+	s.timedOut += int64(sh.timedOut)
 	for i, n := range sh.finished {
-		if n > 0 {
-			s.finished[sh.grid.moved(i, s.grid)] += n
-			s.calls += int(n)
-		}
+		s.count(&s.finished, sh.grid, i, n)
 	}
 	for i, n := range sh.cut {
-		if n > 0 {
-			s.cut[sh.grid.moved(i, s.grid)] += n
-			s.calls += int(n)
-		}
+		s.count(&s.cut, sh.grid, i, n)
+	}
+}
+
+// count adds n calls of bucket i of g to one of the survey's counts.
+func (s *survey) count(counts *[maxBuckets]uint32, g grid, i int, n uint32) {
+	if n > 0 {
+		c := &counts[g.moved(i, s.grid)]
+		*c = sum(*c, n)
+		s.calls += int64(n)
 	}
 }
 
@@ -158,7 +153,7 @@ func (s *survey) quantile(q float64) (time.Duration, bool) {
 // and one a decade below (Weissman: "Estimation of parameters and large quantiles
 // based on the k largest observations", 1978).
 func (s *survey) tail(eps float64) (time.Duration, bool) {
-	p := min(max(eps, 10/float64(s.calls)), 0.2)
+	p := max(eps, min(10/float64(s.calls), 0.2))
 	a, ok := s.quantile(1 - p)
 	if !ok || p <= eps {
 		return a, ok

@@ -179,7 +179,7 @@ func TestSurvey_SeesThroughWhatWasCutOff(t *testing.T) {
 // decade at most: exactly for a Pareto distribution, whose tail is as is assumed.
 func TestSurvey_TailIsExtrapolatedByADecade(t *testing.T) {
 	for _, calls := range []int{100, 1000, 9_999, 10_000, 100_000} {
-		s := &survey{grid: newGrid(5*time.Second, 22, 3), calls: calls}
+		s := &survey{grid: newGrid(5*time.Second, 22, 3), calls: int64(calls)}
 		for i := range calls {
 			share := (float64(i) + 0.5) / float64(calls)
 			s.finished[s.index(time.Duration(float64(ms)*math.Pow(1-share, -1/3.0)))]++
@@ -189,6 +189,17 @@ func TestSurvey_TailIsExtrapolatedByADecade(t *testing.T) {
 		require.True(t, ok)
 		reach := max(0.001, 1/float64(calls)) // a decade beyond 10 / calls
 		assert.InEpsilon(t, float64(ms)*math.Pow(reach, -1/3.0), float64(got), 0.3, calls)
+	}
+}
+
+// Where so much may be cut off that there are calls enough, nothing is extrapolated.
+func TestSurvey_TailOfALargeShareIsReadOff(t *testing.T) {
+	s := randomSurvey(rand.New(rand.NewPCG(6, 6)), 50, 0)
+	for _, eps := range []float64{0.2, 0.3, 0.5} {
+		want, _ := s.quantile(1 - eps)
+		got, ok := s.tail(eps)
+		require.True(t, ok)
+		assert.Equal(t, want, got)
 	}
 }
 

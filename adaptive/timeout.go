@@ -53,8 +53,8 @@ type Timeout struct {
 	nextProbe atomic.Int64
 	// nextHurried is when a call with too little time left may go all the same.
 	nextHurried atomic.Int64
-	tally
-	said atomic.Pointer[reported] // made by the first Collect
+	timeoutTally
+	said atomic.Pointer[timeoutReported] // made by the first Collect
 }
 
 // NewTimeout returns a Timeout for the resource of that name, which must not be

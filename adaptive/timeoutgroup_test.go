@@ -194,14 +194,22 @@ func TestTimeoutGroup_WhoGoesFirst(t *testing.T) {
 		require.Equal(t, Outage, lost.Snapshot().State)
 		time.Sleep(time.Minute)
 		require.NoError(t, g.Get("busy").Do(t.Context(), nothingToDo))
-		g.Get("new 1")
-		assert.False(t, holds(g, "old"))
-		assert.True(t, holds(g, "young"))
-		g.Get("new 2")
-		assert.False(t, holds(g, "young"))
-		for _, key := range []string{"lost", "own", "busy", "new 1", "new 2"} {
+		come := func(key, goes string) {
+			g.Get(key)
+			assert.True(t, holds(g, key))
+			assert.False(t, holds(g, goes), "%s goes for %s", goes, key)
+			time.Sleep(time.Second)
+		}
+		come("new 1", "old")
+		come("new 2", "young")
+		come("new 3", "new 1")
+		for _, key := range []string{"lost", "own", "busy"} {
 			assert.True(t, holds(g, key), key)
 		}
+		require.NoError(t, g.Update(c)) // now it is like the others
+		come("new 4", "new 2")          // as seen when it was not
+		come("new 5", "own")
+		assert.True(t, holds(g, "lost"))
 	})
 }
 
