@@ -215,9 +215,9 @@ func randomPolicy(draw func(n int) int) Policy {
 }
 
 func TestQueue_FollowsTheModel(t *testing.T) {
-	walks := 300
+	walks := 200
 	if testing.Short() {
-		walks = 100
+		walks = 50
 	}
 	for seed := range uint64(walks) {
 		r := rand.New(rand.NewPCG(seed, 1))

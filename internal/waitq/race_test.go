@@ -16,9 +16,9 @@ import (
 // is lost, and everybody hears what became of him.
 func TestSemaphore_Conservation(t *testing.T) {
 	const goroutines, most = 8, 5
-	rounds := 6_000
+	rounds := 4_000
 	if testing.Short() {
-		rounds = 1_500
+		rounds = 800
 	}
 	for name, p := range map[string]Policy{
 		"FIFO":       {MaxQueue: 4, MaxWait: math.MaxInt64},

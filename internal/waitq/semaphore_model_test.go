@@ -106,9 +106,9 @@ const (
 // Whatever is done to it, a Semaphore does what one who does one thing at a time
 // would do: the same guests get in, at the same instants.
 func TestSemaphore_FollowsTheModel(t *testing.T) {
-	walks := 300
+	walks := 200
 	if testing.Short() {
-		walks = 60
+		walks = 40
 	}
 	for seed := range uint64(walks) {
 		synctest.Test(t, func(t *testing.T) { guests(t, rand.New(rand.NewPCG(seed, 2))) })
