@@ -28,7 +28,7 @@ func WithOrder(o Order) Option { return func(s *settings) { s.Order = o } }
 // In a full queue they take the room of the call that would be served last. It needs
 // WithQueue.
 //
-// Default: 0.
+// Default: 0, all calls are equal.
 func WithAging(d time.Duration) Option { return func(s *settings) { s.Aging = d } }
 
 // WithCoDel shortens the wait in overload: a call that comes when the queue has not

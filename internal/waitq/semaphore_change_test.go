@@ -157,6 +157,9 @@ func TestSemaphore_WaitersAreUsedAgain(t *testing.T) {
 		h.frees(1)
 		assert.Zero(t, h.spares)
 		assert.Nil(t, h.spare)
+		h.Update(1, Policy{})
+		h.comes(h.t.Context(), "c", 1, 1)
+		assert.Nil(t, h.spare, "nor of one that may not even wait")
 		h.frees(1)
 	})
 }
