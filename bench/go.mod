@@ -12,10 +12,13 @@ require (
 	github.com/stretchr/testify v1.12.1
 	github.com/zeromicro/go-zero v1.10.3
 	go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.72.0
+	go.uber.org/ratelimit v0.3.1
 	golang.org/x/sync v0.25.0
+	golang.org/x/time v0.16.0
 )
 
 require (
+	github.com/benbjohnson/clock v1.3.0 // indirect
 	github.com/bits-and-blooms/bitset v1.24.4 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/fatih/color v1.18.0 // indirect

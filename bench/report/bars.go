@@ -42,6 +42,14 @@ var reads = map[string]float64{
 	"Timeout/begin-done":                  2,
 	"Retry/sluice":                        0,
 	"Retry/sluice-budget":                 0,
+	"LimitAllow/sluice":                   1,
+	"LimitAllow/sluice-uncounted":         1,
+	"LimitDeny/sluice":                    1,
+	"LimitDeny/sluice-uncounted":          1,
+	"Layers/sluice":                       1,
+	"Layers/sluice-uncounted":             1,
+	"Layers/sluice-refused":               1,
+	"Layers/sluice-refused-uncounted":     1,
 }
 
 // A pace is a bar for one goroutine: at most so many ns on the reference machine,
@@ -79,6 +87,12 @@ var paces = []pace{
 	{"adaptive timeout: Begin + Done", "Timeout/begin-done", 60, ""},
 	{"retry around a success, without a budget", "Retry/sluice", 6, ""},
 	{"retry around a success, with a budget", "Retry/sluice-budget", 10, ""},
+	{"limiter: a token taken and counted", "LimitAllow/sluice", 40, ""},
+	{"limiter: a token taken, uncounted", "LimitAllow/sluice-uncounted", 33, ""},
+	{"limiter: a call refused and counted", "LimitDeny/sluice", 35, ""},
+	{"limiter: a call refused, uncounted", "LimitDeny/sluice-uncounted", 29, ""},
+	{"three layers: a token of each, uncounted", "Layers/sluice-uncounted", 52, ""},
+	{"three layers: a call refused by the last, uncounted", "Layers/sluice-refused-uncounted", 30, ""},
 }
 
 // A limit is a bar on a plain number, which does not depend on the machine.
@@ -126,6 +140,7 @@ func besides(bench string, peers ...string) measured {
 // rivals are bars on how long we take beside others.
 var rivals = []limit{
 	{"bulkhead: a place taken and given back, x/sync", besides("Bulkhead/sluice", "Bulkhead/xsync"), 0.6},
+	{"limiter: a token taken, uncounted, the best of x/time, failsafe-go and uber", besides("LimitAllow/sluice-uncounted", "LimitAllow/xtime", "LimitAllow/failsafe", "LimitAllow/uber"), 0.85},
 }
 
 var contended = []limit{
@@ -136,6 +151,10 @@ var contended = []limit{
 	{"open: a call refused and counted", twice("BreakerOpen/sluice"), 0.55},
 	{"`Transport` at the headers", twice("Transport/sluice"), 0.8},
 	{"adaptive timeout: Begin + Done", twice("Timeout/begin-done"), 0.75},
+	{"limiter: a token taken and counted", twice("LimitAllow/sluice"), 0.8},
+	{"limiter: a call refused and counted", twice("LimitDeny/sluice"), 0.55},
+	{"three layers: a token of each, uncounted", twice("Layers/sluice-uncounted"), 1},
+	{"three layers: a call refused by the last, uncounted", twice("Layers/sluice-refused-uncounted"), 0.55},
 }
 
 var space = []limit{
@@ -153,6 +172,10 @@ var space = []limit{
 	{"allocations, bulkhead: a call refused", allocs("BulkheadFull/sluice"), 0},
 	{"allocations, adaptive timeout: Begin + Done", allocs("Timeout/begin-done"), 0},
 	{"allocations, retry around a success, with a budget", allocs("Retry/sluice-budget"), 0},
+	{"allocations, limiter: a token taken and counted", allocs("LimitAllow/sluice"), 0},
+	{"allocations, limiter: a call refused and counted", allocs("LimitDeny/sluice"), 0},
+	{"allocations, three layers: a token of each", allocs("Layers/sluice"), 0},
+	{"allocations, three layers: a call refused by the last", allocs("Layers/sluice-refused"), 0},
 	{"10 000 idle breakers: MiB", idle("IdleBreakers/sluice", "MiB"), 9},
 	{"10 000 idle breakers: goroutines", idle("IdleBreakers/sluice", "goroutines"), 0},
 	{"an idle `Counts` of 10 buckets: bytes", idle("IdleWindow/sluice-counts", "B/window"), 400},
