@@ -61,7 +61,7 @@ func (b band) check(t *testing.T, share float64, what string, args ...any) {
 
 // long is how long an experiment goes on that only needs many calls.
 func long() time.Duration {
-	if testing.Short() {
+	if brief() {
 		return 3 * time.Minute
 	}
 	return 10 * time.Minute
@@ -183,7 +183,7 @@ func TestE3_Hang(t *testing.T) {
 // E4: what is rare, new, creeping or somebody else's fault.
 func TestE4_LowTraffic(t *testing.T) {
 	hours := 40 * time.Hour
-	if testing.Short() {
+	if brief() {
 		hours /= 8
 	}
 	client := newClient(t, 1, lognormal(20*ms, 1), ours)
@@ -254,7 +254,7 @@ func TestE4_DeadlinesAndFailuresOfOthers(t *testing.T) {
 // every minute it is too rare for that; there the stretch of the limit covers it.
 func TestE14_LocalStalls(t *testing.T) {
 	seeds := 3
-	if testing.Short() {
+	if brief() {
 		seeds = 1
 	}
 	spurious := func(every, long time.Duration, rule TimeoutOption, stretch bool) (sum int) {

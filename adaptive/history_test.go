@@ -121,7 +121,7 @@ func (l ledger) survey(now, enough int64) *survey {
 // Whatever happens to the dependency, a history says what the ledger does.
 func TestHistory_IsTheLedgers(t *testing.T) {
 	seconds := 350
-	if testing.Short() {
+	if brief() {
 		seconds = 150
 	}
 	for seed := range uint64(4) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"testing"
 	"time"
 
 	"github.com/sluicego/sluice/internal/clock"
@@ -20,6 +21,11 @@ type world struct {
 	rand *rand.Rand
 	todo agenda
 }
+
+// brief says that experiments have fewer steps: on request, and under the race
+// detector, which makes them ten times slower and has nothing to find where there is
+// one goroutine.
+func brief() bool { return testing.Short() || raceDetector }
 
 // t0 is where worlds begin: any time that is a multiple of every window's width.
 const t0 = int64(time.Hour)

@@ -97,7 +97,7 @@ func randomSurvey(r *rand.Rand, calls int, cut float64) *survey {
 func TestSurvey_QuantilesAreThoseOfTheDefinition(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	rounds := 300
-	if testing.Short() {
+	if brief() {
 		rounds = 50
 	}
 	for range rounds {
