@@ -118,7 +118,7 @@ func TestMemory_IsBounded(t *testing.T) {
 			s.apply(opts)
 			require.NoError(t, s.check())
 			to := newTimeout("backend", &s.TimeoutConfig, s.hooks.keep(), t0)
-			for i := range 400 {
+			for i := range 310 {
 				for _, d := range []time.Duration{ms, 20 * ms, time.Second} {
 					now := at(time.Duration(i) * time.Second)
 					a, _ := to.begin(context.Background(), now-int64(d))
@@ -130,7 +130,7 @@ func TestMemory_IsBounded(t *testing.T) {
 			return to
 		}
 	}
-	const n = 20
+	const n = 60
 	assert.LessOrEqual(t, sizeOf(t, n, full()), 33<<10)
 	assert.LessOrEqual(t, sizeOf(t, n, full(WithCompact())), 5<<10)
 	assert.LessOrEqual(t, sizeOf(t, n, full(threeMeans)), 2<<10)

@@ -24,6 +24,8 @@ import (
 //	resp, err := call(limited)
 //	a.Done(err)
 //
+// Whoever does not use Context keeps Limit by other means.
+//
 // An Attempt is a local value of one goroutine: it must not be copied. It keeps the
 // ctx given to Begin. The methods of the zero Attempt do nothing, and its Context is
 // the one it is given.

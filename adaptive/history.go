@@ -25,7 +25,8 @@ var (
 // leave the short span.
 //
 // Recording takes no lock: it is one atomic add in the newest window. A window is
-// never emptied; a call that is recorded late is in the window that it found.
+// never emptied; a call that is recorded late is in the window that it found, and lost
+// only if its goroutine was held up for the whole short span in the middle of that.
 type history struct {
 	newest atomic.Pointer[window] // the last of ring. Written under mu.
 
@@ -148,8 +149,9 @@ func (h *history) retire() {
 	if h.inOutage = outages&1 != 0; h.inOutage {
 		h.lastOutage = w.start
 	}
-	if s := h.sheetAt(w.start / h.sheetWidth); !spoilt && s.index <= w.start/h.sheetWidth {
-		s.add(w, w.start/h.sheetWidth)
+	index := w.start / h.sheetWidth
+	if s := h.sheetAt(index); !spoilt && s.index <= index {
+		s.add(w, index)
 	}
 }
 

@@ -17,7 +17,8 @@ import (
 //
 // It makes no context, so unlike a Timeout it costs sluice.Call and sluice.Chain
 // neither an allocation nor a closure. It is safe for concurrent use. Make one with
-// Timeout.Meter; that of a nil Timeout lets everything pass.
+// Timeout.Meter and keep it; a nil Meter, and that of a nil Timeout, let everything
+// pass.
 type Meter struct{ t *Timeout }
 
 // Meter returns the Meter of t.

@@ -3,7 +3,6 @@ package adaptive
 import (
 	"encoding/json"
 	"math"
-	"strings"
 	"testing"
 	"time"
 
@@ -139,5 +138,4 @@ func TestOptions_SayTheirDefaults(t *testing.T) {
 	c := DefaultTimeoutConfig(ms, time.Second)
 	assert.Equal(t, []any{0.001, 1.25, 4.0, 0.01, 10 * time.Second, 5 * time.Minute, false},
 		[]any{c.Rule.FalseTimeouts, c.Margin, c.OutageCap, c.ProbeShare, c.Window, c.History, c.Compact})
-	assert.False(t, strings.Contains(c.Rule.String(), "RuleKind"))
 }

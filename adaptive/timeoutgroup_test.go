@@ -216,17 +216,20 @@ func TestTimeoutGroup_WhoGoesFirst(t *testing.T) {
 // While somebody holds a Timeout that the group has let go, it is the key's, and a call
 // that ends brings it back.
 func TestTimeoutGroup_AHeldTimeoutStaysTheKeys(t *testing.T) {
-	g := newGroup(t, WithMaxKeys(1))
-	a, err := g.Get("a").Begin(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, g.Get("b").Do(t.Context(), nothingToDo))
-	require.False(t, holds(g, "a"))
-	runtime.GC()
-	assert.Same(t, a.term.t, g.Get("a"), "its attempt holds it")
-	a.Done(nil)
-	assert.True(t, holds(g, "a"))
-	assert.Equal(t, 2, g.Len(), "until another one can go")
-	runtime.KeepAlive(&a)
+	synctest.Test(t, func(t *testing.T) { // no time goes by, so "b" is in use throughout
+		g := newGroup(t, WithMaxKeys(1))
+		a, err := g.Get("a").Begin(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, g.Get("b").Do(t.Context(), nothingToDo))
+		require.False(t, holds(g, "a"))
+		runtime.GC()
+		assert.Same(t, a.term.t, g.Get("a"), "its attempt holds it")
+		assert.False(t, holds(g, "a"), "there is no room")
+		a.Done(nil)
+		assert.True(t, holds(g, "a"))
+		assert.Equal(t, 2, g.Len(), "until another one can go")
+		runtime.KeepAlive(&a)
+	})
 }
 
 // When all are in use, new keys share one Timeout, and it is counted.
