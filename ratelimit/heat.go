@@ -38,7 +38,7 @@ type heat struct {
 // init sets what does not change. It is cold.
 func (w *heat) init(period, cold int64) {
 	w.period, w.cold = period, cold
-	w.slack = max(2*cold, min(int64(20*time.Millisecond), period/100))
+	w.slack = max(2*cold, min(int64(time.Second), period/20))
 }
 
 // begin lets it have a share of all the heat there can be at now, when nobody asks.

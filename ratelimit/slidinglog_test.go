@@ -62,9 +62,9 @@ func TestSlidingLog_Steps(t *testing.T) {
 // Every answer is what a ledger of all tokens says, to the nanosecond, with refunds
 // in any order, other limits and windows, clocks that are late, and penalties.
 func TestSlidingLog_Oracle(t *testing.T) {
-	walks := 600
-	if testing.Short() {
-		walks = 150
+	walks := 400
+	if testing.Short() || raceEnabled {
+		walks = 80
 	}
 	for seed := range uint64(walks) {
 		walkSlidingLog(t, rand.New(rand.NewPCG(8, seed)), seed%3 == 2)

@@ -96,8 +96,8 @@ func (o *windowOracle) left(now int64) int64 {
 // and clocks that are late.
 func TestSlidingWindow_Oracle(t *testing.T) {
 	walks := 150
-	if testing.Short() {
-		walks = 40
+	if testing.Short() || raceEnabled {
+		walks = 30
 	}
 	for seed := range uint64(walks) {
 		walkSlidingWindow(t, rand.New(rand.NewPCG(7, seed)), seed%4 == 3)

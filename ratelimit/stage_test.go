@@ -35,7 +35,27 @@ func guards(t *testing.T) map[string]func() (g sluice.Guard, left func() int64) 
 			require.NoError(t, err)
 			return q, func() int64 { return q.Peek(sluice.P0, 0).Remaining() }
 		},
+		"SlidingWindow": func() (sluice.Guard, func() int64) {
+			return guardOf(NewSlidingWindow("test", Rate{5, time.Hour}))
+		},
+		"SlidingLog": func() (sluice.Guard, func() int64) {
+			return guardOf(NewSlidingLog("test", Rate{5, time.Hour}))
+		},
+		"StrictWindow": func() (sluice.Guard, func() int64) {
+			return guardOf(NewStrictWindow("test", Rate{5, time.Hour}, WithShare(1)))
+		},
+		"WarmUp": func() (sluice.Guard, func() int64) {
+			return guardOf(NewWarmUp("test", Every(time.Hour), 0, WithBurst(5)))
+		},
+		"Pacer": func() (sluice.Guard, func() int64) {
+			return guardOf(NewPacer("test", Every(time.Hour), WithSlack(4), WithMaxWait(0)))
+		},
 	}
+}
+
+func guardOf[K kind](k K, err error) (sluice.Guard, func() int64) {
+	sluice.Must(k, err)
+	return k, func() int64 { return k.Peek(0).Remaining() }
 }
 
 // Do, Call and a Chain are three ways to the same thing.
