@@ -69,10 +69,18 @@ func (b *bucket) take(n, floor, now int64) (lack, mark int64, ok bool) {
 	}
 }
 
-// level is how many units are there: below 0 if more has been taken than produced.
+// look is how many units are there, below 0 if more has been taken than produced, and
+// what has been produced. ok is as for take.
+func (b *bucket) look(now int64) (level, v int64, ok bool) {
+	v = b.at(now)
+	used := b.used.Load()
+	return min(v-used, b.burst), v, used != frozen && !b.ended(now)
+}
+
+// level is how many units are there.
 func (b *bucket) level(now int64) (level int64, ok bool) {
-	v, used := b.at(now), b.used.Load()
-	return min(v-used, b.burst), used != frozen && !b.ended(now)
+	level, _, ok = b.look(now)
+	return level, ok
 }
 
 // reserve takes n tokens, between 1 and what the bucket holds, that will all be there

@@ -50,9 +50,9 @@ func (c *claim) peek(n, now int64) (d Decision, ok bool) {
 		}
 		return d, true
 	}
-	level, ok := c.bucket.level(now)
+	level, v, ok := c.bucket.look(now)
 	level -= c.floor
-	d.mark = c.bucket.at(now)
+	d.mark = v
 	if n > c.most {
 		d.lack = c.brim() - level
 	} else if d.lack = n*c.bucket.unit - level; d.lack <= 0 {

@@ -21,6 +21,8 @@ type tier struct {
 	// refusing says that this layer refused when it was asked last among several.
 	// Written only when the answer changes, so readers share the line.
 	refusing atomic.Bool
+	// uncounted says that count does nothing.
+	uncounted bool
 }
 
 // A taker decides for TakeAll. It takes no lock and allocates nothing.
@@ -75,10 +77,14 @@ func takeEach(taken []Decision, n, now int64, layers []Layer) Decision {
 		return d
 	}
 	for i, l := range layers {
-		d := l.take(n, now)
+		taken[i] = Decision{}
+		if l.of == nil {
+			continue
+		}
+		d := l.of.take(l.key, n, now)
 		if !d.OK() {
-			for i--; i >= 0; i-- {
-				layers[i].giveBack(taken[i], now)
+			for l.refused(d); i > 0; i-- {
+				layers[i-1].giveBack(taken[i-1], now)
 			}
 			return d
 		}
@@ -124,7 +130,7 @@ func peekRefusing(n, now int64, layers []Layer) Decision {
 			continue
 		}
 		if d := l.of.peek(l.key, n, now); !d.OK() {
-			l.of.count(l.key, d)
+			l.count(d)
 			return d
 		}
 		l.of.refusing.Store(false)
@@ -134,11 +140,13 @@ func peekRefusing(n, now int64, layers []Layer) Decision {
 
 // takeFrom takes from the first of layers and from those after it. That each waits
 // for the rest in a frame of its own keeps what has to be given back out of memory.
-func takeFrom(n, now int64, layers []Layer) Decision {
+func takeFrom(n, now int64, layers []Layer) (d Decision) {
 	first, rest := layers[0], layers[1:]
-	d := first.take(n, now)
-	if !d.OK() {
-		return d
+	if first.of != nil {
+		if d = first.of.take(first.key, n, now); !d.OK() {
+			first.refused(d)
+			return d
+		}
 	}
 	if len(rest) > 0 {
 		if refused := takeFrom(n, now, rest); !refused.OK() {
@@ -150,19 +158,12 @@ func takeFrom(n, now int64, layers []Layer) Decision {
 	return d
 }
 
-// take takes n tokens, and counts only a refusal.
-func (l Layer) take(n, now int64) Decision {
-	if l.of == nil {
-		return Decision{}
+// refused counts d, a refusal, and keeps in mind that there was one.
+func (l Layer) refused(d Decision) {
+	if !l.of.refusing.Load() {
+		l.of.refusing.Store(true)
 	}
-	d := l.of.take(l.key, n, now)
-	if !d.OK() {
-		if !l.of.refusing.Load() {
-			l.of.refusing.Store(true)
-		}
-		l.of.count(l.key, d)
-	}
-	return d
+	l.count(d)
 }
 
 func (l Layer) giveBack(d Decision, now int64) {
@@ -172,7 +173,7 @@ func (l Layer) giveBack(d Decision, now int64) {
 }
 
 func (l Layer) count(d Decision) {
-	if l.of != nil {
+	if l.of != nil && !l.of.uncounted {
 		l.of.count(l.key, d)
 	}
 }

@@ -55,7 +55,7 @@ func New(name string, rate Rate, opts ...Option) (*Limiter, error) {
 
 func newLimiter(name string, s settings, now int64) *Limiter {
 	l := &Limiter{name: name, strict: s.strict}
-	l.tier.taker = l
+	l.tier.taker, l.tier.uncounted = l, s.uncounted
 	if !s.uncounted {
 		l.tally = new(tally)
 	}
