@@ -53,12 +53,12 @@
 //
 // # Who ended the call
 //
-// A call that is answered counts with the time that it took, whether its answer is
-// good is not asked of it: an error that is an answer can be made one by
-// WithClassifier. A call that the limit cut off, its caller, or a limit further out
-// or in, counts as longer than that. Nothing is learnt from a call that failed, for a
-// connection is refused in no time; nor from one that was throttled, ignored or
-// refused by a guard (see sluice.Classify).
+// A call that returns no error counts with the time that it took. So does an error
+// that is an answer all the same, such as sql.ErrNoRows, if WithClassifier says so. A
+// call that was cut off, by the limit, by its caller, or by a limit further out or in,
+// counts as longer than that. Nothing is learnt from a call that failed, for a
+// connection is refused in no time; nor from one that was throttled, ignored or refused
+// by a guard (see sluice.Classify).
 //
 // A call whose caller leaves it less time than the median call takes is refused at
 // once with an error that matches ErrDeadlineTooShort.

@@ -105,6 +105,24 @@ func TestRegression_TimeoutsLeaveNothingBehind(t *testing.T) {
 	})
 }
 
+// A context that was cancelled when the headers had come broke off the body:
+// https://github.com/failsafe-go/failsafe-go/issues/123,
+// https://github.com/go-resty/resty/pull/1197,
+// https://github.com/cristalhq/hedgedhttp/issues/7,
+// https://github.com/googleapis/go-genai/issues/649. What is learnt from a call and when
+// its context ends are two things: one who settles at the headers reads on.
+func TestRegression_SettlingDoesNotCancel(t *testing.T) {
+	to := sluice.Must(NewTimeout("files", ms, time.Hour))
+	a, err := to.Begin(t.Context())
+	require.NoError(t, err)
+	ctx, cancel := a.Context(t.Context())
+	a.Done(nil)
+	a.Close()
+	assert.NoError(t, ctx.Err(), "the body is still to come")
+	cancel()
+	assert.Equal(t, context.Canceled, context.Cause(ctx), "and not a time limit")
+}
+
 // A rule that sees only calls which were answered cannot see that it cuts off the
 // others: with a tenth of the calls missing a cache, three times the mean of the last
 // hundred cuts off every miss for ever. That is the story of everybody who has tried.

@@ -14,6 +14,16 @@ import (
 
 	"github.com/sluicego/sluice"
 	"github.com/sluicego/sluice/internal/stage"
+	"github.com/sluicego/sluice/metrics"
+)
+
+var (
+	_ sluice.Guard     = (*Timeout)(nil)
+	_ sluice.Guard     = (*Meter)(nil)
+	_ stage.Stage      = (*Meter)(nil)
+	_ sluice.Rejection = (*DeadlineError)(nil)
+	_ metrics.Source   = (*Timeout)(nil)
+	_ metrics.Source   = (*TimeoutGroup)(nil)
 )
 
 // build makes a Timeout with bounds of 10 ms and 5 s, in virtual time.
