@@ -150,14 +150,10 @@ func overBothInABubble(t *testing.T, handler http.HandlerFunc, test func(t *test
 				var protocols http.Protocols
 				protocols.SetHTTP1(!h2)
 				protocols.SetUnencryptedHTTP2(h2)
-				pipes := make(pipeListener)
+				pipes := &pipeListener{dialled: make(chan net.Conn), closed: make(chan struct{})}
 				srv := &http.Server{Handler: handler, Protocols: &protocols}
 				go func() { _ = srv.Serve(pipes) }()
-				base := &http.Transport{Protocols: &protocols, DialContext: func(context.Context, string, string) (net.Conn, error) {
-					client, server := net.Pipe()
-					pipes <- server
-					return client, nil
-				}}
+				base := &http.Transport{Protocols: &protocols, DialContext: pipes.dial}
 				test(t, base)
 				base.CloseIdleConnections()
 				_ = srv.Close()
@@ -166,19 +162,35 @@ func overBothInABubble(t *testing.T, handler http.HandlerFunc, test func(t *test
 	}
 }
 
-// pipeListener accepts what is sent to it.
-type pipeListener chan net.Conn
-
-func (l pipeListener) Accept() (net.Conn, error) {
-	if conn, ok := <-l; ok {
-		return conn, nil
-	}
-	return nil, net.ErrClosed
+// pipeListener accepts what is dialled, by requests and by those that net/http makes in
+// advance.
+type pipeListener struct {
+	dialled chan net.Conn
+	closed  chan struct{} // by the server, once
 }
 
-func (l pipeListener) Close() error { close(l); return nil }
+func (l *pipeListener) dial(context.Context, string, string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case l.dialled <- server:
+		return client, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
 
-func (l pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.dialled:
+		return conn, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error { close(l.closed); return nil }
+
+func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
 
 func getFrom(t testing.TB, ctx context.Context, url string) *http.Request {
 	t.Helper()

@@ -160,14 +160,17 @@ func malformed(req *http.Request, err error) bool {
 }
 
 // unkept reports whether the body of the request was not of the length that was
-// promised. Of a body that is not watched, since it is in memory, only net/http knows.
+// promised. Of a body that is not watched, since it is in memory, only net/http knows,
+// and it tells unless the end of the connection was faster.
 func unkept(req *http.Request, err error) bool {
-	if req.ContentLength <= 0 {
+	switch {
+	case req.ContentLength <= 0:
 		return false
+	case req.Body == nil || req.Body == http.NoBody:
+		return true
 	}
 	text := err.Error()
 	return strings.HasPrefix(text, "http: ContentLength=") ||
-		strings.HasPrefix(text, "http: Request.ContentLength=") ||
 		strings.HasPrefix(text, "http2: request body larger than specified content length")
 }
 
