@@ -6,6 +6,7 @@ import (
 	"io"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,6 +106,45 @@ func TestPool_Goexit(t *testing.T) {
 		assert.False(t, <-went, "Do ends its caller's goroutine")
 		require.NoError(t, p.Close(t.Context()))
 		assert.Zero(t, p.Snapshot().Workers)
+	})
+}
+
+// longLived is the ctx of many tasks, which counts who watches it.
+type longLived struct {
+	context.Context
+	done    chan struct{}
+	watches atomic.Int64
+}
+
+func (c *longLived) Done() <-chan struct{} { return c.done }
+
+func (c *longLived) AfterFunc(func()) (stop func() bool) {
+	c.watches.Add(1)
+	return func() bool { c.watches.Add(-1); return true }
+}
+
+// A task leaves nothing behind in its ctx, however it came off the queue.
+func TestPool_NobodyWatchesTheCtxOfATaskThatIsNotQueued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := buildPool(t, 1, WithPoolQueue(2))
+		ctx := &longLived{Context: context.Background(), done: make(chan struct{})}
+		var futures []*Future[time.Duration]
+		for range 3 {
+			f, err := Submit(ctx, p, sleeps(time.Second))
+			require.NoError(t, err)
+			futures = append(futures, f)
+		}
+		assert.EqualValues(t, 2, ctx.watches.Load(), "the first is not queued")
+		_, err := futures[0].Wait(t.Context())
+		require.NoError(t, err)
+		synctest.Wait()
+		assert.EqualValues(t, 1, ctx.watches.Load())
+		now, cancel := context.WithCancel(t.Context())
+		cancel()
+		assert.Equal(t, context.Canceled, p.Close(now))
+		_, err = futures[2].Wait(t.Context())
+		assert.Equal(t, ReasonClosed, reasonFor(t, err))
+		assert.Zero(t, ctx.watches.Load())
 	})
 }
 
