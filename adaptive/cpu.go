@@ -28,9 +28,9 @@ import (
 // goroutine and must be closed.
 type cpuReader struct {
 	root    string // where /proc and /sys are looked for: "" but in tests
-	numCPU  int    // CPUs that the process may run on
-	running func() (time.Duration, bool)
-	fixed   float64 // cores, as given by the user; 0 is none
+	numCPU  func() int
+	process func() (time.Duration, bool) // the CPU time that it has taken
+	fixed   float64                      // cores, as given by the user; 0 is none
 
 	groups cgroups
 	// The last error, nil while all is as it should be.
@@ -58,14 +58,14 @@ type cpuTimes struct {
 	hostIdle, hostTotal int64 // in ticks
 }
 
-func newCPUReader(root string, numCPU int, running func() (time.Duration, bool), fixed float64) *cpuReader {
-	return &cpuReader{root: root, numCPU: numCPU, running: running, fixed: fixed}
+// newCPUReader returns a reader for this process, which has so many cores; 0 leaves it
+// to the reader to find that out.
+func newCPUReader(cores float64) *cpuReader {
+	return &cpuReader{numCPU: usableCPUs, process: processTime, fixed: cores}
 }
 
-// thisProcess returns a reader for this process.
-func thisProcess(fixed float64) *cpuReader {
-	return newCPUReader("", min(runtime.NumCPU(), runtime.GOMAXPROCS(0)), processTime, fixed)
-}
+// usableCPUs is how many CPUs the process can keep busy with Go code.
+func usableCPUs() int { return min(runtime.NumCPU(), runtime.GOMAXPROCS(0)) }
 
 // close closes the files.
 func (r *cpuReader) close() {
@@ -88,8 +88,8 @@ func (r *cpuReader) read(now int64) (share float64, ok bool) {
 	}
 	before := r.last
 	r.last = r.times(now)
-	if r.problem != nil && r.usage != nil {
-		r.relocateAt, r.limitAt = now, now // look again next time
+	if r.usage != nil && r.last.group < 0 {
+		r.source, r.relocateAt, r.limitAt = "", now, now // look for it anew next time
 	}
 	if before.at == 0 || now <= before.at {
 		return 0, false
@@ -144,7 +144,7 @@ func (r *cpuReader) limits() (source, usage string) {
 	if err := errors.Join(err, err2); err != nil {
 		r.problem = err
 	}
-	r.cores = float64(r.numCPU)
+	r.cores = float64(r.numCPU())
 	if set > 0 {
 		r.cores = min(r.cores, float64(set))
 	}
@@ -193,7 +193,7 @@ func (r *cpuReader) times(now int64) cpuTimes {
 		t.group = r.groupTime()
 		return t
 	}
-	if taken, ok := r.running(); ok {
+	if taken, ok := r.process(); ok {
 		t.process = taken
 	}
 	if r.host != nil {
