@@ -266,7 +266,7 @@ func TestHistory_CountsDoNotWrap(t *testing.T) {
 	h.record(Sample{At: at(20 * time.Second), Took: time.Second, Limit: time.Hour, End: Finished})
 	var s survey
 	h.survey(at(20*time.Second), 1<<40, &s)
-	assert.EqualValues(t, math.MaxUint32, s.finished[7])
+	assert.Equal(t, uint32(math.MaxUint32), s.finished[7])
 	s.calls = math.MaxUint32 + 1
 	s.survive()
 	typical, ok := s.quantile(0.9)
