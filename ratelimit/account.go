@@ -51,6 +51,10 @@ type account struct {
 	// mirror is the limiter of this node alone. It is charged for what is given out in
 	// ModeShared too, down to empty, so that it has no fresh burst when it is needed.
 	mirror *Limiter
+	// booked is the last stay in ModeFallback that began with the books brought up to
+	// date, and reused how fast ReuseLast is in it. Written by prepare.
+	booked atomic.Pointer[stay]
+	reused atomic.Pointer[Rate]
 
 	mu     sync.Mutex // guards ledger; no foreign code runs under it
 	ledger ledger
@@ -130,6 +134,11 @@ func (a *account) decide(ctx context.Context, n, now int64) Decision {
 		return d
 	}
 	st := a.node.cur.Load()
+	if st.mode == ModeShared {
+		if d, ok := a.othersAsk(t, n, now); ok {
+			return d
+		}
+	}
 	if !a.node.mayTry(st, now) || !a.node.running.Load() && st.mode == ModeShared && !a.pay(ctx, t) {
 		return a.locally(t, st, n, now)
 	}
@@ -178,12 +187,29 @@ func (a *account) denial(t *terms, n, now int64) (Decision, bool) {
 // stillDenied is denial for a caller, whose wish Run is told of.
 func (a *account) stillDenied(t *terms, n, now int64) (Decision, bool) {
 	d, ok := a.denial(t, n, now)
-	if ok {
-		if t.most > 0 {
-			a.hunger(t, n)
-		}
+	if ok && t.most > 0 {
+		a.hunger(t, n)
 	}
 	return d, ok
+}
+
+// othersAsk is for a caller who found no denial in force. If the last one has run out
+// only now, he is the one who asks; all others are refused until he has an answer.
+func (a *account) othersAsk(t *terms, n, now int64) (Decision, bool) {
+	for {
+		old := a.denied.Load()
+		if old == nil || old.terms != t || n-a.balance.Load() < old.need {
+			return Decision{}, false
+		}
+		if now < old.until {
+			return a.denial(t, n, now)
+		}
+		asking := *old
+		asking.until = clock.After(now, t.config.StoreTimeout)
+		if a.denied.CompareAndSwap(old, &asking) {
+			return Decision{}, false
+		}
+	}
 }
 
 // hunger notes that n tokens were refused which a lease might have had.
@@ -209,25 +235,38 @@ func (a *account) ask(ctx context.Context, t *terms, n, now int64) Decision {
 	a.received(g, err, max(0, g.Tokens-need), room)
 	if err != nil {
 		a.deposit(held)
+		a.denied.Store(nil)
+		if ctx.Err() != nil {
+			return Decision{&t.shut, n, 1, 0} // he has gone
+		}
 		return a.locally(t, a.node.cur.Load(), n, now)
 	}
 	if g.Tokens < need {
 		a.deposit(held)
 		a.node.stats.denials.Add(1)
-		a.deny(t, need, g, now, 0)
-		d, _ := a.denial(t, n, now)
-		return d
+		d := a.deny(t, need, g, now, 0)
+		return Decision{&t.bought, n, d.until - now, d.remaining + held}
 	}
-	a.granted(g.Tokens - need)
+	a.granted(t, g, g.Tokens-need, now)
 	return a.sold(t, n, need, g)
 }
 
-// deny remembers that the store refused need tokens. grace is how much longer callers
-// wait for Run to have asked again.
+// granted is what is to be done after the grant g with n tokens of it, for the lease.
+func (a *account) granted(t *terms, g Grant, n, now int64) {
+	if g.Remaining == 0 {
+		a.deny(t, 1, g, now, 0) // the next would be refused
+	} else if a.denied.Load() != nil {
+		a.denied.Store(nil)
+	}
+	a.deposit(n)
+}
+
+// deny remembers that the store has refused need tokens, or given its last but them.
+// grace is how much longer callers wait for Run to have asked again.
 func (a *account) deny(t *terms, need int64, g Grant, now int64, grace time.Duration) *denial {
 	retry := g.RetryAfter
 	if g.Tokens > 0 {
-		retry = t.lasts(1) // it has given what it had
+		retry = max(0, g.ResetAfter-t.lasts(t.quota.Burst-need))
 	}
 	askAt := clock.After(now, max(retry, t.gap()))
 	// Nodes that were refused at the same time do not come back at the same time. Never
@@ -237,14 +276,6 @@ func (a *account) deny(t *terms, need int64, g Grant, now int64, grace time.Dura
 	d := &denial{terms: t, need: need, remaining: g.Remaining, ready: clock.After(now, retry), askAt: askAt, until: until}
 	a.denied.Store(d)
 	return d
-}
-
-// granted is what is to be done with n tokens for the lease.
-func (a *account) granted(n int64) {
-	if a.denied.Load() != nil {
-		a.denied.Store(nil)
-	}
-	a.deposit(n)
 }
 
 // withdraw takes up to n tokens out of the balance.
@@ -257,13 +288,23 @@ func (a *account) withdraw(n int64) int64 {
 	}
 }
 
-// deposit puts n tokens into the balance. Run looks after what is there.
+// deposit puts n tokens into the balance, as far as a lease may hold them, and lets Run
+// return the others. Run looks after what is there.
 func (a *account) deposit(n int64) {
-	if n > 0 {
-		a.balance.Add(n)
+	most := a.terms.Load().most
+	for n > 0 {
+		b := a.balance.Load()
+		fits := min(n, max(0, most-b))
+		if !a.balance.CompareAndSwap(b, b+fits) {
+			continue
+		}
+		if n > fits {
+			a.returnLater(n - fits)
+		}
 		if !a.listed.Load() {
 			a.kick()
 		}
+		return
 	}
 }
 

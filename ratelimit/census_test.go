@@ -15,7 +15,7 @@ func TestCensus_WantsTwoBeatsInARow(t *testing.T) {
 		name        string
 		heard, want []int64
 	}{
-		{"the first is taken as it is", []int64{7, 7}, []int64{7, 7}},
+		{"the first counts if it says more", []int64{7, 7}, []int64{7, 7}},
 		{"one late beat changes nothing", []int64{10, 9, 10, 9, 10, 11, 10}, []int64{10, 10, 10, 10, 10, 10, 10}},
 		{"two do", []int64{10, 9, 9, 9}, []int64{10, 10, 9, 9}},
 		{"more, too", []int64{3, 4, 4, 3, 4}, []int64{3, 3, 4, 4, 4}},
@@ -34,6 +34,15 @@ func TestCensus_WantsTwoBeatsInARow(t *testing.T) {
 			assert.Equal(t, c.want, got)
 		})
 	}
+}
+
+// Who was told of more nodes than he hears of first waits for another beat.
+func TestCensus_TheFirstBeat(t *testing.T) {
+	var x census
+	assert.Equal(t, int64(5), x.count(5, 2))
+	assert.Equal(t, int64(3), x.count(5, 3))
+	x = census{}
+	assert.Equal(t, int64(6), x.count(5, 6))
 }
 
 func counts(f *fleet) (all []int64) {
@@ -89,11 +98,27 @@ func TestRun_MissesADeadNode(t *testing.T) {
 func TestRun_OnlyOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, Global(PerSecond(300)))
-		assert.EqualError(t, f.nodes[0].Run(t.Context()), `ratelimit: "api" runs already`)
+		s := f.nodes[0]
+		assert.EqualError(t, s.Run(t.Context()), `ratelimit: "api" runs already`)
+		f.flood(f.nodes, 1, time.Millisecond, time.Second)
 		f.stop()
+		f.flood(f.nodes, 1, 10*time.Millisecond, time.Second)
+		for i := 0; s.Snapshot().Held == 0; i++ {
+			require.Less(t, i, 100, "without Run it buys leases, too")
+			s.Allow()
+			time.Sleep(10 * time.Millisecond)
+		}
+
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		assert.ErrorIs(t, f.nodes[0].Run(ctx), context.DeadlineExceeded, "but again when it has ended")
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
+		time.Sleep(time.Second)
+		assert.Zero(t, s.Snapshot().Held, "another one finds what is there")
+		f.flood(f.nodes, 1, 10*time.Millisecond, time.Second)
+		assert.Positive(t, s.Snapshot().Lease)
+		assert.ErrorIs(t, <-done, context.DeadlineExceeded)
+		assert.Zero(t, s.Snapshot().Held)
 	})
 }
 

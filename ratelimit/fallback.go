@@ -48,11 +48,15 @@ func (a *account) owe(n int64) {
 	}
 }
 
-// prepare gives the mirror the rate and the burst that it is to have in st.
+// prepare gives the mirror the rate and the burst that it is to have in st. When a
+// fallback begins, it also charges what was given out since the last review.
 func (a *account) prepare(t *terms, st *stay, now int64) {
+	if st.mode == ModeFallback && a.booked.Load() != st {
+		a.book(t, st, now)
+	}
 	want := t.local
 	if t.config.OnFailure == ReuseLast && st.mode == ModeFallback && now-st.since < int64(t.config.ReuseFor) {
-		want.Rate = a.lastRate(t, st, now)
+		want.Rate = *a.reused.Load()
 	}
 	if a.mirror.cur.Load().config == want {
 		return
@@ -62,20 +66,20 @@ func (a *account) prepare(t *terms, st *stay, now int64) {
 	}
 }
 
-// lastRate is the rate at which the store gave tokens before st.
-func (a *account) lastRate(t *terms, st *stay, now int64) Rate {
+// book brings the books up to date for st, and works out how fast ReuseLast is in it:
+// as fast as the store gave tokens before.
+func (a *account) book(t *terms, st *stay, now int64) {
+	a.review(t, now, false)
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	if l := &a.ledger; l.reusedIn != st {
-		l.observe(t, a.balance.Load(), 0, now)
-		l.reusedIn, l.reused = st, t.local.Rate
-		per := 10 * time.Second
-		tokens := int64(math.Round(min(l.granted*float64(per), float64(t.quota.Rate.within(per)))))
-		if last := (Rate{tokens, per}); last.Validate() == nil && last.perNano().Cmp(t.local.Rate.perNano()) > 0 {
-			l.reused = last
-		}
+	granted := a.ledger.granted
+	a.mu.Unlock()
+	rate, per := t.local.Rate, 10*time.Second
+	tokens := int64(math.Round(min(granted*float64(per), float64(t.quota.Rate.within(per)))))
+	if last := (Rate{tokens, per}); last.Validate() == nil && !rate.IsUnlimited() && !rate.IsBlocked() && last.perNano().Cmp(rate.perNano()) > 0 {
+		rate = last
 	}
-	return a.ledger.reused
+	a.reused.Store(&rate)
+	a.booked.Store(st)
 }
 
 // pay tells the store what was given out without it. Of what was given out while the
@@ -91,7 +95,11 @@ func (a *account) pay(ctx context.Context, t *terms) bool {
 	}
 	unpaid, debts := a.unpaid.Swap(0), a.debts.Swap(0)
 	due := max(0, min(unpaid, a.missing(clock.Now()))) + debts
-	if due == 0 || a.node.debit(ctx, t.config.StoreTimeout, a.key, t.quota, due) == nil {
+	if due == 0 {
+		return true
+	}
+	if a.node.debit(ctx, t.config.StoreTimeout, a.key, t.quota, due) == nil {
+		a.denied.Store(nil) // what it says is too little now
 		return true
 	}
 	a.unpaid.Add(unpaid)

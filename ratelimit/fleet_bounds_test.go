@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,7 +60,7 @@ func TestFleet_KeepsItsBounds(t *testing.T) {
 		name := fmt.Sprintf("%v burst %d delay %v, %d busy, %d options", c.rate, c.burst, c.delay, c.busy, len(c.opts))
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFleet(t, 10, Global(c.rate), append(c.opts, WithSharedBurst(c.burst))...)
+				f := newFleet(t, 10, Global(c.rate), append(c.opts, WithBurst(c.burst))...)
 				f.wire.delay.Store(int64(c.delay))
 				length := 10 * time.Second
 				if testing.Short() {
@@ -104,22 +105,85 @@ func TestFleet_DoesNoIOOnTheWayOfACall(t *testing.T) {
 }
 
 // A key that is refused is asked for once until it may be there again, however many
-// want it.
+// want it, and however long the store takes.
 func TestFleet_AsksNoMoreForWhatWasRefused(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fleet func(*testing.T, int, Threshold, ...SharedOption) *fleet
+		opts  []SharedOption
+	}{
+		{"strict", newFleet, []SharedOption{WithStrict()}},
+		{"leases", newFleet, nil},
+		{"strict without Run", newStill, []SharedOption{WithStrict()}},
+		{"leases without Run", newStill, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := c.fleet(t, 1, Global(Every(5*time.Second)), c.opts...)
+				f.wire.delay.Store(int64(5 * time.Millisecond))
+				require.True(t, f.nodes[0].Allow())
+				before := f.wire.takes.Load()
+				s := f.nodes[0]
+				f.flood([]*Shared{s, s, s, s}, 1, 2*time.Millisecond, 25*time.Second)
+				assert.LessOrEqual(t, f.wire.takes.Load()-before, int64(2*5+2), "a grant in 5 s, and hardly a refusal")
+				assert.InDelta(t, 5, len(f.admitted), 1)
+			})
+		})
+	}
+}
+
+// Of those who find no lease at the same time, one buys it for all.
+func TestFleet_BuysOneLeaseAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, Global(PerMinute(1)), WithStrict())
-		require.True(t, f.nodes[0].Allow())
-		before := f.wire.takes.Load()
-		f.flood(f.nodes, 1, time.Millisecond, 10*time.Minute)
-		assert.LessOrEqual(t, f.wire.takes.Load()-before, int64(2*10+2), "a refusal and a grant a minute")
-		assert.InDelta(t, 10, len(f.admitted), 1)
+		f := newStill(t, 1, Global(PerHour(10_000)), WithMaxLease(100))
+		f.wire.delay.Store(int64(time.Millisecond))
+		s := f.nodes[0]
+		for f.left() > 5_000 {
+			f.flood(f.nodes, 10, time.Millisecond, 10*time.Millisecond)
+		}
+		s.withdraw(1 << 40)
+		before := f.left()
+		var all sync.WaitGroup
+		for range 50 {
+			all.Go(func() { s.Allow() })
+		}
+		all.Wait()
+		assert.LessOrEqual(t, before-f.left(), int64(50+100))
+		assert.Zero(t, s.Snapshot().Node.Store.Lost)
+	})
+}
+
+// However many take and give back at the same time, a node holds a lease at most.
+func TestFleet_HoldsALeaseAtMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, Global(PerSecond(100_000)), WithMaxLease(50))
+		f.wire.delay.Store(int64(100 * time.Microsecond))
+		s := f.nodes[0]
+		var all sync.WaitGroup
+		for g := range 8 {
+			all.Go(func() {
+				for i := range 500 {
+					d := s.Take(int64(1 + (g+i)%7))
+					if held := s.Snapshot().Held; held > 50 {
+						panic(held)
+					}
+					if d.OK() && i%2 == 0 {
+						time.Sleep(time.Microsecond)
+						s.Refund(d)
+					}
+				}
+			})
+		}
+		all.Wait()
+		time.Sleep(time.Second)
+		assert.Zero(t, s.Snapshot().Held)
 	})
 }
 
 // A node that has nothing to do holds nothing back from the others.
 func TestFleet_ReturnsUnusedLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 4, Global(PerHour(3600)), WithSharedBurst(1000), WithMaxLease(50))
+		f := newFleet(t, 4, Global(PerHour(3600)), WithBurst(1000), WithMaxLease(50))
 		f.flood(f.nodes, 1, 5*time.Millisecond, 500*time.Millisecond)
 		used := int64(f.take())
 		held := int64(0)
@@ -141,7 +205,7 @@ func TestFleet_ReturnsUnusedLeases(t *testing.T) {
 // So does one that leaves.
 func TestFleet_ALeavingNodeReturnsItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 2, Global(PerHour(3600)), WithSharedBurst(1000), WithMaxLease(50))
+		f := newFleet(t, 2, Global(PerHour(3600)), WithBurst(1000), WithMaxLease(50))
 		f.flood(f.nodes, 1, 5*time.Millisecond, 500*time.Millisecond)
 		used := int64(f.take())
 		f.stop()

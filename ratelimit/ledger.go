@@ -20,9 +20,6 @@ type ledger struct {
 	// with those of leases.
 	returns []purchase
 	excess  int64
-	// How fast ReuseLast is in a stay in ModeFallback.
-	reusedIn *stay
-	reused   Rate
 }
 
 // purchase is tokens that can be given back with a receipt.
@@ -142,12 +139,21 @@ func (a *account) giveUp(ctx context.Context, t *terms) {
 func (a *account) giveBack(ctx context.Context, t *terms, n int64) {
 	for n > 0 {
 		p, ok := a.lastPurchase(n)
-		if !ok || a.node.refund(ctx, t.config.StoreTimeout, a.key, t.quota, p.receipt, p.n) != nil {
+		if !ok || !a.refund(ctx, t, p) {
 			a.node.stats.lost.Add(n)
 			return
 		}
 		n -= p.n
 	}
+}
+
+// refund gives p back to the store. What the store has refused may be there now.
+func (a *account) refund(ctx context.Context, t *terms, p purchase) bool {
+	if a.node.refund(ctx, t.config.StoreTimeout, a.key, t.quota, p.receipt, p.n) != nil {
+		return false
+	}
+	a.denied.Store(nil)
+	return true
 }
 
 // lastPurchase takes up to n tokens off the last receipt.
@@ -174,7 +180,7 @@ func (a *account) settle(ctx context.Context, t *terms) {
 	a.ledger.returns, a.ledger.excess = nil, 0
 	a.mu.Unlock()
 	for _, p := range returns {
-		if a.node.refund(ctx, t.config.StoreTimeout, a.key, t.quota, p.receipt, p.n) != nil {
+		if !a.refund(ctx, t, p) {
 			a.node.stats.lost.Add(p.n)
 		}
 	}

@@ -35,7 +35,7 @@ type node struct {
 
 	mu     sync.Mutex // puts changes of mode in order; no foreign code runs under it
 	events notify.Queue[ModeEvent]
-	tally  tally
+	tally  *tally // nil if nothing is counted
 	stats  storeStats
 }
 
@@ -64,9 +64,12 @@ type storeStats struct {
 	panics                        atomic.Int64 // of listeners
 }
 
-func newNode(name string, store Store, hooks storeHooks, nodes, now int64) *node {
-	n := &node{name: name, id: fmt.Sprintf("%016x", rand.Uint64()), store: store, hooks: hooks}
-	n.count.Store(nodes)
+func newNode(name string, store Store, s *sharedSettings, now int64) *node {
+	n := &node{name: name, id: fmt.Sprintf("%016x", rand.Uint64()), store: store, hooks: s.hooks}
+	if !s.limiter.uncounted {
+		n.tally = new(tally)
+	}
+	n.count.Store(s.Nodes)
 	n.cur.Store(&stay{mode: ModeShared, since: now})
 	n.work.wake = make(chan struct{}, 1)
 	return n

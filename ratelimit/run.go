@@ -173,7 +173,9 @@ func (r *runner) leave(ctx context.Context) {
 	defer cancel()
 	r.admit()
 	for _, a := range r.agenda {
+		a.slot = unlisted
 		a.listed.Store(false)
+		a.kicked.Store(false)
 		if r.node.cur.Load().mode == ModeShared {
 			a.close(ctx)
 		}
@@ -186,16 +188,16 @@ func (r *runner) leave(ctx context.Context) {
 // census counts nodes with hysteresis, so that one late beat changes no threshold.
 type census struct {
 	heard bool
-	last  int64 // what was heard last, if it was not what counts
+	last  int64 // what was heard last, 0 if it was what counts
 }
 
 // count returns how many nodes there are, when there were so many and now so many are
 // heard of: another number counts when two beats in a row say that it is more, or
-// less, and then the one that is closer.
+// less, and then the one that is closer. The first beat counts if it says more.
 func (c *census) count(counted, heard int64) int64 {
 	if !c.heard {
-		c.heard = true
-		return heard
+		c.heard, c.last = true, heard
+		return max(counted, heard)
 	}
 	last := c.last
 	c.last = heard

@@ -32,14 +32,14 @@ func (s *sale) resetAfter(Decision) time.Duration { return s.reset }
 func (a *account) takeBack(d Decision) {
 	switch by := d.by.judge.(type) {
 	case *sale:
-		a.restore(d.n - by.tokens)
+		a.deposit(d.n - by.tokens)
 		a.bringBack(purchase{by.receipt, by.tokens})
 	case *terms:
 		if d.by == &by.open {
 			a.unpaid.Add(-d.n)
 			return
 		}
-		a.restore(d.n)
+		a.deposit(d.n)
 	case *claim:
 		a.mirror.refund(0, d)
 		if by.most > 0 && a.terms.Load().asks {
@@ -48,23 +48,7 @@ func (a *account) takeBack(d Decision) {
 	}
 }
 
-// restore puts n tokens back into the balance, as far as a lease may hold them, and
-// lets Run return the others.
-func (a *account) restore(n int64) {
-	most := a.terms.Load().most
-	for n > 0 {
-		b := a.balance.Load()
-		fits := min(n, max(0, most-b))
-		if !a.balance.CompareAndSwap(b, b+fits) {
-			continue
-		}
-		if n > fits {
-			a.returnLater(n - fits)
-		}
-		return
-	}
-}
-
+// returnLater lets Run give back n tokens of leases.
 func (a *account) returnLater(n int64) {
 	if !a.node.running.Load() {
 		a.node.stats.lost.Add(n)
@@ -76,32 +60,23 @@ func (a *account) returnLater(n int64) {
 	a.kick()
 }
 
-// bringBack gives p back to the store: Run does, if there is one.
+// bringBack gives p back to the store, which may not answer: Run does, if there is one.
 func (a *account) bringBack(p purchase) {
 	if p.n == 0 {
 		return
 	}
-	if !a.node.running.Load() {
-		a.refund(context.Background(), a.terms.Load(), p)
-		return
-	}
-	a.mu.Lock()
-	full := len(a.ledger.returns) == maxReturns
-	if !full {
-		a.ledger.returns = append(a.ledger.returns, p)
-	}
-	a.mu.Unlock()
-	if full {
-		a.node.stats.lost.Add(p.n)
-		return
-	}
-	a.kick()
-}
-
-// refund gives p back to the store, which may be deaf.
-func (a *account) refund(ctx context.Context, t *terms, p purchase) {
-	if t.asks && a.node.mayTry(a.node.cur.Load(), clock.Now()) &&
-		a.node.refund(ctx, t.config.StoreTimeout, a.key, t.quota, p.receipt, p.n) == nil {
+	if a.node.running.Load() {
+		a.mu.Lock()
+		full := len(a.ledger.returns) == maxReturns
+		if !full {
+			a.ledger.returns = append(a.ledger.returns, p)
+		}
+		a.mu.Unlock()
+		if !full {
+			a.kick()
+			return
+		}
+	} else if t := a.terms.Load(); t.asks && a.node.mayTry(a.node.cur.Load(), clock.Now()) && a.refund(context.Background(), t, p) {
 		return
 	}
 	a.node.stats.lost.Add(p.n)

@@ -46,7 +46,7 @@ type Shared struct {
 //
 // For package variables there is sluice.Must.
 func NewShared(name string, store Store, t Threshold, opts ...SharedOption) (*Shared, error) {
-	s := newSharedSettings(t)
+	s := newSharedSettings(sharedConfigOf(t))
 	s.apply(opts)
 	if s.group != nil {
 		s.errs = append(s.errs, errSharedGroupOption)
@@ -55,7 +55,7 @@ func NewShared(name string, store Store, t Threshold, opts ...SharedOption) (*Sh
 		return nil, err
 	}
 	now := clock.Now()
-	return newShared(newNode(name, store, s.hooks, s.Nodes, now), "", s.SharedConfig, now), nil
+	return newShared(newNode(name, store, s, now), "", s.SharedConfig, now), nil
 }
 
 func newShared(n *node, key string, c SharedConfig, now int64) *Shared {

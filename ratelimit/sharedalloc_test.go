@@ -16,7 +16,7 @@ func stocked(t testing.TB) *Shared {
 	s, err := NewShared("api", boundlessStore{}, Global(PerSecond(1_000_000)), WithMaxLease(1<<40))
 	require.NoError(t, err)
 	require.True(t, s.Allow())
-	s.deposit(1 << 40)
+	s.balance.Add(1 << 40)
 	return s
 }
 
@@ -38,7 +38,7 @@ func (boundlessStore) Take(_ context.Context, _ StoreKey, _ Quota, ask Ask) (Gra
 }
 
 func failing(t testing.TB, p FailurePolicy) *Shared {
-	s, err := NewShared("api", &wire{}, Global(Rate{10_000_000_000, time.Second}), WithFailure(p), WithSharedBurst(1<<50))
+	s, err := NewShared("api", &wire{}, Global(Rate{10_000_000_000, time.Second}), WithFailure(p), WithBurst(1<<50))
 	require.NoError(t, err)
 	s.node.store.(*wire).down.Store(true)
 	for range 10 {
@@ -82,7 +82,7 @@ func TestAllocs_Shared(t *testing.T) {
 	keys := []string{"ann", "bob", "cid"}
 	for range 100 {
 		for _, key := range keys {
-			g.Get(key).deposit(1 << 40)
+			g.Get(key).balance.Add(1 << 40)
 		}
 	}
 	i := 0

@@ -65,6 +65,13 @@ func DefaultSharedConfig() SharedConfig {
 	}
 }
 
+// sharedConfigOf is DefaultSharedConfig with a threshold.
+func sharedConfigOf(t Threshold) SharedConfig {
+	c := DefaultSharedConfig()
+	c.Threshold = t
+	return c
+}
+
 // maxNodes is how many nodes are counted at most. One more is no new one.
 const maxNodes = 10_000
 

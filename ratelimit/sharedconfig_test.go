@@ -10,11 +10,11 @@ import (
 )
 
 func TestSharedConfig_Validate(t *testing.T) {
-	assert.NoError(t, DefaultedShared(Global(PerSecond(100))).Validate())
-	assert.NoError(t, DefaultedShared(ClusterAverage(PerSecond(1_000_000))).Validate())
-	assert.NoError(t, DefaultedShared(PerNode(Unlimited())).Validate())
-	assert.NoError(t, DefaultedShared(Global(Blocked())).Validate())
-	assert.NoError(t, DefaultedShared(PerNode(Rate{3, 7 * time.Nanosecond})).Validate(), "no store counts it")
+	assert.NoError(t, sharedConfigOf(Global(PerSecond(100))).Validate())
+	assert.NoError(t, sharedConfigOf(ClusterAverage(PerSecond(1_000_000))).Validate())
+	assert.NoError(t, sharedConfigOf(PerNode(Unlimited())).Validate())
+	assert.NoError(t, sharedConfigOf(Global(Blocked())).Validate())
+	assert.NoError(t, sharedConfigOf(PerNode(Rate{3, 7 * time.Nanosecond})).Validate(), "no store counts it")
 	for _, c := range []struct {
 		want   string
 		change func(*SharedConfig)
@@ -36,7 +36,7 @@ func TestSharedConfig_Validate(t *testing.T) {
 		{`MaxWait -2ns is not in [0, 17520h0m0s], and not Auto`, func(c *SharedConfig) { c.MaxWait = -2 }},
 		{`MaxWaiters -1 is negative`, func(c *SharedConfig) { c.MaxWaiters = -1 }},
 	} {
-		config := DefaultedShared(Global(PerSecond(1)))
+		config := sharedConfigOf(Global(PerSecond(1)))
 		c.change(&config)
 		assert.EqualError(t, config.Validate(), "ratelimit: "+c.want)
 	}
@@ -47,7 +47,7 @@ func TestSharedConfig_Validate(t *testing.T) {
 }
 
 func TestSharedConfig_JSON(t *testing.T) {
-	c := DefaultedShared(ClusterAverage(PerSecond(100)))
+	c := sharedConfigOf(ClusterAverage(PerSecond(100)))
 	text, err := json.Marshal(c)
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"threshold": "cluster_average 100/s", "burst": "auto", "strict": false, "sync_every": "100ms", "max_lease": "auto",
@@ -103,9 +103,9 @@ func TestWithSharedConfig(t *testing.T) {
 
 func TestSharedOptions(t *testing.T) {
 	s, err := NewShared("api", newMemoryStore(t, 16), Global(PerSecond(5)),
-		WithSharedThreshold(PerNode(PerSecond(6))), WithSharedBurst(7), WithMaxLease(3), WithSyncEvery(time.Second), WithStoreTimeout(time.Millisecond),
+		WithSharedThreshold(PerNode(PerSecond(6))), WithBurst(7), WithMaxLease(3), WithSyncEvery(time.Second), WithStoreTimeout(time.Millisecond),
 		WithFailure(ReuseLast), WithLocalRate(PerSecond(2)), WithReuseFor(time.Hour), WithNodes(4), WithNodeTTL(time.Minute),
-		WithSharedMaxWait(time.Second), WithSharedMaxWaiters(8))
+		WithMaxWait(time.Second), WithMaxWaiters(8))
 	require.NoError(t, err)
 	assert.Equal(t, SharedConfig{
 		Threshold: PerNode(PerSecond(6)), Burst: 7, MaxLease: 3, SyncEvery: time.Second, StoreTimeout: time.Millisecond,
@@ -132,7 +132,7 @@ func TestTerms_Lease(t *testing.T) {
 		{func(c *SharedConfig) { c.Threshold.Kind = ClusterAverageThreshold }, 10, 100},
 		{func(c *SharedConfig) { c.Threshold.Kind = PerNodeThreshold }, 10, 0},
 	} {
-		config := DefaultedShared(Global(PerSecond(1000)))
+		config := sharedConfigOf(Global(PerSecond(1000)))
 		c.change(&config)
 		assert.Equal(t, c.want, newTerms("api", config, c.nodes).most, "%+v of %d", config, c.nodes)
 	}

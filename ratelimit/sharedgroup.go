@@ -44,7 +44,7 @@ type SharedGroup struct {
 // the same in all processes that share the limits. It returns every complaint about
 // the options, the overrides' too, at once.
 func NewSharedGroup(name string, store Store, t Threshold, opts ...SharedOption) (*SharedGroup, error) {
-	s := newSharedSettings(t)
+	s := newSharedSettings(sharedConfigOf(t))
 	s.apply(opts)
 	own := s.forGroup()
 	if own.most < 1 {
@@ -56,7 +56,7 @@ func NewSharedGroup(name string, store Store, t Threshold, opts ...SharedOption)
 		return nil, err
 	}
 	now := clock.Now()
-	g.node = newNode(name, store, s.hooks, s.Nodes, now)
+	g.node = newNode(name, store, s, now)
 	g.config.Store(&s.SharedConfig)
 	g.overflow = newShared(g.node, overflowKey, s.SharedConfig, now)
 	g.members = roster.New(own.most, roster.Kind[Shared]{Make: g.make, Idle: (*Shared).dispensable, LastAt: (*Shared).lastAt})

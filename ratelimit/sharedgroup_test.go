@@ -21,12 +21,12 @@ func newGroup(t *testing.T, w *wire, th Threshold, opts ...SharedOption) *Shared
 
 func TestSharedGroup_SaysAllThatIsWrong(t *testing.T) {
 	_, err := NewSharedGroup("users", newWire(t), Global(PerSecond(1)), WithSharedMaxKeys(0),
-		WithSharedOverride("vip", WithSharedBurst(0), WithSharedMaxKeys(1)),
+		WithSharedOverride("vip", WithBurst(0), WithSharedMaxKeys(1)),
 		WithSharedOverride("bot", WithOnMode(func(ModeEvent) {})))
 	assert.EqualError(t, err, `ratelimit: MaxKeys 0 is not positive
 ratelimit: override of "vip": ratelimit: WithSharedMaxKeys and WithSharedOverride are for NewSharedGroup
 ratelimit: Burst 0 is less than 1, and not Auto
-ratelimit: override of "bot": ratelimit: guards, listeners and loggers are the group's`)
+ratelimit: override of "bot": ratelimit: guards, listeners, loggers and totals are the group's`)
 }
 
 // Keys have buckets of their own, over all nodes, and one node is counted for all.
@@ -106,7 +106,7 @@ func TestSharedGroup_AFloodOfKeys(t *testing.T) {
 
 func TestSharedGroup_Update(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGroup(t, newWire(t), Global(PerHour(10)), WithSharedOverride("vip", WithSharedBurst(70)))
+		g := newGroup(t, newWire(t), Global(PerHour(10)), WithSharedOverride("vip", WithBurst(70)))
 		ann, vip := g.Get("ann"), g.Get("vip")
 		own := ann.Config()
 		own.Burst = 5

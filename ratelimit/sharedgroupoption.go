@@ -24,7 +24,7 @@ func (s *sharedSettings) forGroup() *sharedGroupSettings {
 //
 // Default: 1 024.
 func WithSharedMaxKeys(n int) SharedOption {
-	return func(s *sharedSettings) { s.forGroup().most = n }
+	return sharedOption(func(s *sharedSettings) { s.forGroup().most = n })
 }
 
 // WithSharedOverride sets options that hold for one key of a SharedGroup, on top of
@@ -34,26 +34,26 @@ func WithSharedMaxKeys(n int) SharedOption {
 //
 // Default: none.
 func WithSharedOverride(key string, opts ...SharedOption) SharedOption {
-	return func(s *sharedSettings) {
+	return sharedOption(func(s *sharedSettings) {
 		g := s.forGroup()
 		if _, ok := g.overrides[key]; !ok {
 			g.keys = append(g.keys, key)
 		}
 		g.overrides[key] = append(g.overrides[key], opts...)
-	}
+	})
 }
 
 // checkOverrides returns all that is wrong with c under each override.
 func (g *SharedGroup) checkOverrides(c SharedConfig) error {
 	var errs []error
 	for _, key := range g.keys {
-		s := &sharedSettings{SharedConfig: c}
+		s := newSharedSettings(c)
 		s.apply(g.overrides[key])
 		switch {
 		case s.group != nil:
 			s.errs = append(s.errs, errSharedGroupOption)
-		case s.hooks.guard != nil || s.hooks.listening():
-			s.errs = append(s.errs, errors.New("ratelimit: guards, listeners and loggers are the group's"))
+		case s.hooks.guard != nil || s.hooks.listening() || s.limiter.uncounted:
+			s.errs = append(s.errs, errors.New("ratelimit: guards, listeners, loggers and totals are the group's"))
 		}
 		if err := errors.Join(append(s.errs, s.Validate())...); err != nil {
 			errs = append(errs, fmt.Errorf("ratelimit: override of %q: %w", key, err))
@@ -64,7 +64,7 @@ func (g *SharedGroup) checkOverrides(c SharedConfig) error {
 
 // overridden is c with the options of one key, which have been checked.
 func (g *SharedGroup) overridden(c SharedConfig, key string) SharedConfig {
-	s := &sharedSettings{SharedConfig: c}
+	s := newSharedSettings(c)
 	s.apply(g.overrides[key])
 	return s.SharedConfig
 }

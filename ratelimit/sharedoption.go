@@ -11,21 +11,43 @@ import (
 )
 
 // SharedOption sets one thing of a new Shared or SharedGroup. The last one wins; they
-// start from DefaultSharedConfig.
-type SharedOption func(*sharedSettings)
+// start from DefaultSharedConfig. They are those that return it, and of the options of a
+// Limiter WithBurst, WithMaxWait, WithMaxWaiters and WithoutTotals. The others are an
+// error.
+type SharedOption interface{ shared(*sharedSettings) }
 
-// sharedSettings is what the options fill in.
-type sharedSettings struct {
-	SharedConfig
-	hooks storeHooks
-	group *sharedGroupSettings // nil until a group option is used
-	errs  []error
+// sharedOption is one that only a Shared has.
+type sharedOption func(*sharedSettings)
+
+func (o sharedOption) shared(s *sharedSettings) { o(s) }
+
+func (o Option) shared(s *sharedSettings) {
+	if o == nil {
+		s.errs = append(s.errs, errors.New("ratelimit: an option is nil"))
+		return
+	}
+	o(&s.limiter)
 }
 
-func newSharedSettings(t Threshold) *sharedSettings {
-	s := &sharedSettings{SharedConfig: DefaultSharedConfig()}
-	s.Threshold = t
+// sharedSettings is what the options fill in. What a Limiter has too is in limiter.
+type sharedSettings struct {
+	SharedConfig
+	limiter settings
+	hooks   storeHooks
+	group   *sharedGroupSettings // nil until a group option is used
+	errs    []error
+}
+
+func newSharedSettings(c SharedConfig) *sharedSettings {
+	s := &sharedSettings{limiter: settings{Config: DefaultConfig()}}
+	s.set(c)
 	return s
+}
+
+// set puts c in the place of what was set so far.
+func (s *sharedSettings) set(c SharedConfig) {
+	s.SharedConfig = c
+	s.limiter.Burst, s.limiter.MaxWait, s.limiter.MaxWaiters = c.Burst, c.MaxWait, c.MaxWaiters
 }
 
 func (s *sharedSettings) apply(opts []SharedOption) {
@@ -34,7 +56,16 @@ func (s *sharedSettings) apply(opts []SharedOption) {
 			s.errs = append(s.errs, fmt.Errorf("ratelimit: option %d is nil", i))
 			continue
 		}
-		o(s)
+		o.shared(s)
+	}
+	l, unset := s.limiter, DefaultConfig()
+	s.Burst, s.MaxWait, s.MaxWaiters = l.Burst, l.MaxWait, l.MaxWaiters
+	for option, set := range map[string]bool{
+		"WithInitial": l.Initial != unset.Initial, "WithMaxDebt": l.MaxDebt != unset.MaxDebt, "WithConfig": l.Rate != (Rate{}),
+	} {
+		if set {
+			s.errs = append(s.errs, fmt.Errorf("ratelimit: %s means nothing to a Shared", option))
+		}
 	}
 }
 
@@ -54,14 +85,14 @@ func (s *sharedSettings) check(name string, store Store) error {
 //
 // Default: DefaultSharedConfig.
 func WithSharedConfig(c SharedConfig) SharedOption {
-	return func(s *sharedSettings) {
+	return sharedOption(func(s *sharedSettings) {
 		t := s.Threshold
 		if c.Threshold != (Threshold{}) && c.Threshold != t {
 			s.errs = append(s.errs, fmt.Errorf("ratelimit: Threshold %v of WithSharedConfig is not the threshold %v given", c.Threshold, t))
 		}
-		s.SharedConfig = c
+		s.set(c)
 		s.Threshold = t
-	}
+	})
 }
 
 // WithSharedThreshold sets another threshold than the one given, for
@@ -69,40 +100,38 @@ func WithSharedConfig(c SharedConfig) SharedOption {
 //
 // Default: the one given to NewShared or NewSharedGroup.
 func WithSharedThreshold(t Threshold) SharedOption {
-	return func(s *sharedSettings) { s.Threshold = t }
+	return sharedOption(func(s *sharedSettings) { s.Threshold = t })
 }
-
-// WithSharedBurst sets how many tokens there can be, and so the most that can be taken
-// at once: of all nodes for Global, and for each node of the other thresholds.
-//
-// Default: as many as come in the rate's Per.
-func WithSharedBurst(n int64) SharedOption { return func(s *sharedSettings) { s.Burst = n } }
 
 // WithStrict asks the store about every call, and buys nothing ahead: never more is
 // admitted than the limit.
 //
 // Default: leases, see WithMaxLease.
-func WithStrict() SharedOption { return func(s *sharedSettings) { s.Strict = true } }
+func WithStrict() SharedOption {
+	return sharedOption(func(s *sharedSettings) { s.Strict = true })
+}
 
 // WithMaxLease sets how many tokens a node holds at most. A larger lease needs fewer
 // calls of the store; all nodes together may admit a lease each more than the limit.
 //
 // Default: the smaller of what comes in SyncEvery for a node and burst / (4 × nodes),
 // at least 1.
-func WithMaxLease(n int64) SharedOption { return func(s *sharedSettings) { s.MaxLease = n } }
+func WithMaxLease(n int64) SharedOption {
+	return sharedOption(func(s *sharedSettings) { s.MaxLease = n })
+}
 
 // WithSyncEvery sets for how long a lease lasts.
 //
 // Default: 100 ms.
 func WithSyncEvery(d time.Duration) SharedOption {
-	return func(s *sharedSettings) { s.SyncEvery = d }
+	return sharedOption(func(s *sharedSettings) { s.SyncEvery = d })
 }
 
 // WithStoreTimeout sets how long a call of the store may take.
 //
 // Default: 20 ms.
 func WithStoreTimeout(d time.Duration) SharedOption {
-	return func(s *sharedSettings) { s.StoreTimeout = d }
+	return sharedOption(func(s *sharedSettings) { s.StoreTimeout = d })
 }
 
 // WithStoreGuard puts g around every call of the store: a breaker, in most cases. A
@@ -113,7 +142,7 @@ func WithStoreTimeout(d time.Duration) SharedOption {
 //
 // Default: none.
 func WithStoreGuard(g sluice.Guard) SharedOption {
-	return func(s *sharedSettings) { s.hooks.guard = g }
+	return sharedOption(func(s *sharedSettings) { s.hooks.guard = g })
 }
 
 // WithFailure sets how to decide while the store does not answer. For what protects
@@ -122,41 +151,37 @@ func WithStoreGuard(g sluice.Guard) SharedOption {
 //
 // Default: FailLocal.
 func WithFailure(p FailurePolicy) SharedOption {
-	return func(s *sharedSettings) { s.OnFailure = p }
+	return sharedOption(func(s *sharedSettings) { s.OnFailure = p })
 }
 
 // WithLocalRate sets the rate of FailLocal.
 //
 // Default: an equal share of the limit for each node.
-func WithLocalRate(r Rate) SharedOption { return func(s *sharedSettings) { s.LocalRate = r } }
+func WithLocalRate(r Rate) SharedOption {
+	return sharedOption(func(s *sharedSettings) { s.LocalRate = r })
+}
 
 // WithReuseFor sets how long ReuseLast goes on before it becomes FailLocal.
 //
 // Default: a minute.
-func WithReuseFor(d time.Duration) SharedOption { return func(s *sharedSettings) { s.ReuseFor = d } }
+func WithReuseFor(d time.Duration) SharedOption {
+	return sharedOption(func(s *sharedSettings) { s.ReuseFor = d })
+}
 
 // WithNodes sets how many nodes there are as long as Run has not counted them.
 //
 // Default: 1.
-func WithNodes(n int64) SharedOption { return func(s *sharedSettings) { s.Nodes = n } }
+func WithNodes(n int64) SharedOption {
+	return sharedOption(func(s *sharedSettings) { s.Nodes = n })
+}
 
 // WithNodeTTL sets after which time of silence a node is not counted any more. It is
 // heard three times as often.
 //
 // Default: 10 s.
-func WithNodeTTL(d time.Duration) SharedOption { return func(s *sharedSettings) { s.NodeTTL = d } }
-
-// WithSharedMaxWait sets how long Wait and Do may wait for tokens.
-//
-// Default: Auto: Wait as long as its ctx lets it, Do not at all.
-func WithSharedMaxWait(d time.Duration) SharedOption {
-	return func(s *sharedSettings) { s.MaxWait = d }
+func WithNodeTTL(d time.Duration) SharedOption {
+	return sharedOption(func(s *sharedSettings) { s.NodeTTL = d })
 }
-
-// WithSharedMaxWaiters sets how many callers may wait for a key at a time.
-//
-// Default: 10 000.
-func WithSharedMaxWaiters(n int) SharedOption { return func(s *sharedSettings) { s.MaxWaiters = n } }
 
 // WithOnMode adds a listener for changes of mode. Listeners get every change once, in
 // order, one at a time, on a goroutine that caused a change or on Run's, with no lock
@@ -165,18 +190,18 @@ func WithSharedMaxWaiters(n int) SharedOption { return func(s *sharedSettings) {
 //
 // Default: none.
 func WithOnMode(f func(ModeEvent)) SharedOption {
-	return func(s *sharedSettings) {
+	return sharedOption(func(s *sharedSettings) {
 		if f == nil {
 			s.errs = append(s.errs, errors.New("ratelimit: WithOnMode(nil): a listener is wanted"))
 			return
 		}
 		s.hooks.onMode = append(slices.Clip(s.hooks.onMode), f)
-	}
+	})
 }
 
 // WithModeLogger logs changes of mode: to ModeFallback at Warn, back at Info.
 //
 // Default: nothing is logged.
 func WithModeLogger(l *slog.Logger) SharedOption {
-	return func(s *sharedSettings) { s.hooks.logger = l }
+	return sharedOption(func(s *sharedSettings) { s.hooks.logger = l })
 }

@@ -50,7 +50,7 @@ func TestSharedWait_InOrderOverAllNodes(t *testing.T) {
 
 func TestSharedWait_FailsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newStill(t, 1, Global(PerSecond(1)), WithSharedMaxWait(5*time.Second), WithSharedMaxWaiters(2))
+		f := newStill(t, 1, Global(PerSecond(1)), WithMaxWait(5*time.Second), WithMaxWaiters(2))
 		s := f.nodes[0]
 		require.True(t, s.Allow())
 		began := clock.Now()
@@ -93,7 +93,7 @@ func TestSharedWait_FailsAtOnce(t *testing.T) {
 
 func TestSharedWait_MaxWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newStill(t, 1, Global(PerSecond(1)), WithSharedBurst(10), WithSharedMaxWait(5*time.Second))
+		f := newStill(t, 1, Global(PerSecond(1)), WithBurst(10), WithMaxWait(5*time.Second))
 		s := f.nodes[0]
 		require.True(t, s.AllowN(10))
 		var refused *LimitError

@@ -41,6 +41,8 @@ func (a *account) supply(ctx context.Context, t *terms) (due int64) {
 	}
 	a.review(t, now, false)
 	switch {
+	case held > t.most: // it may hold less than it might
+		a.giveBack(ctx, t, a.withdraw(held-t.most))
 	case held > 0 && a.idle(t, now):
 		a.giveUp(ctx, t)
 		return 0
@@ -64,7 +66,7 @@ func (a *account) buy(ctx context.Context, t *terms, room int64) (due int64) {
 	case err != nil:
 		return clock.After(now, t.config.SyncEvery)
 	case g.Tokens == room:
-		a.granted(g.Tokens)
+		a.granted(t, g, g.Tokens, now)
 		return clock.After(now, t.ttl)
 	case g.Tokens == 0:
 		a.node.stats.denials.Add(1)
