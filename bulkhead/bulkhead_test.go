@@ -125,8 +125,10 @@ func TestCase29_ImpossibleNumbersAreRefusedAtOnce(t *testing.T) {
 		}
 	}
 	free := fill(t, b, 10)
-	_, err := b.AcquireN(t.Context(), 11)
-	assert.Equal(t, ReasonExceedsCapacity, reasonFor(t, err))
+	for _, n := range []int{11, math.MaxInt} {
+		_, err := b.AcquireN(t.Context(), n)
+		assert.Equal(t, ReasonExceedsCapacity, reasonFor(t, err))
+	}
 	free()
 	assert.Equal(t, 9, b.Snapshot().InFlight)
 }

@@ -31,6 +31,9 @@ const (
 const (
 	waiting = 1 << 31 // somebody waits
 	one     = 1 << 32 // one admission
+	// borrowed is there after a Release of places that nobody had, and never after a
+	// right one: fewer than MaxLimit are taken then.
+	borrowed = MaxLimit
 )
 
 // A Semaphore hands out a limited number of places. TryAcquire takes some if they
@@ -88,8 +91,8 @@ func NewSemaphore(limit int, p Policy, now func() int64) *Semaphore {
 func (s *Semaphore) TryAcquire(n int) bool {
 	for {
 		w := s.word.Load()
-		// The mark makes the sum larger than any limit.
-		if int64(uint32(w))+int64(n) > s.limit.Load() {
+		// The mark makes what is taken more than any limit. A sum with n could overflow.
+		if int64(n) > s.limit.Load()-int64(uint32(w)) {
 			return false
 		}
 		if s.word.CompareAndSwap(w, w+one+uint64(n)) {
@@ -103,17 +106,17 @@ func (s *Semaphore) TryAcquire(n int) bool {
 
 // Release gives n places back, which have been acquired.
 func (s *Semaphore) Release(n int) {
-	if w := s.word.Add(-uint64(n)); w&waiting != 0 {
+	if w := s.word.Add(-uint64(n)); w&(waiting|borrowed) != 0 {
 		s.released(w, n)
 	}
 }
 
-// released is what is left to do when the mark is there after n places have been
-// given back, and the word is w.
+// released is what is left to do after n places have been given back, when the word
+// is w, and says that somebody waits or that nobody had these places.
 func (s *Semaphore) released(w uint64, n int) {
-	if w&(waiting-1) > MaxLimit {
-		// It is there by a borrow: nobody had these places. A permit was copied, and
-		// settled twice.
+	if w&borrowed != 0 {
+		// A permit was copied, and settled twice. The mark may have gone into the borrow,
+		// or come out of it.
 		s.word.Add(uint64(n))
 	}
 	s.pass(s.now())

@@ -139,6 +139,35 @@ func TestSemaphore_AStrayReleaseChangesNothing(t *testing.T) {
 	})
 }
 
+// Nor does one of several places, when fewer are taken and somebody waits: what it
+// borrows then is the mark of those that wait.
+func TestSemaphore_AStrayReleaseLeavesThoseThatWait(t *testing.T) {
+	inHall(t, 5, patient, func(h *hall) {
+		require.True(t, h.TryAcquire(1))
+		h.comes(h.t.Context(), "a", 5, 1)
+		h.Release(2)
+		assert.Equal(t, 1, h.InUse())
+		assert.True(t, h.Wanted())
+		h.frees(1)
+		h.expect(end{"a", Admitted, 0})
+		h.frees(5)
+	})
+}
+
+// Who lets others in may have read the time before they came.
+func TestSemaphore_NobodyIsAdmittedBeforeHeCame(t *testing.T) {
+	s := NewSemaphore(1, patient, func() int64 { return 1 })
+	require.True(t, s.TryAcquire(1))
+	w, _ := s.enter(1, 1, 200)
+	s.word.Add(^uint64(0)) // a place is released, by somebody who has yet to pass it on
+	late, _ := s.enter(1, 1, 100)
+	at, v := s.await(t.Context(), w)
+	assert.Equal(t, Admitted, v)
+	assert.EqualValues(t, 200, at)
+	assert.Equal(t, Left, s.leave(late, Left).is)
+	assert.Zero(t, s.Totals().WaitNanos)
+}
+
 // While others wait, waiting allocates nothing; when nobody does, nothing is kept.
 func TestSemaphore_WaitersAreUsedAgain(t *testing.T) {
 	inHall(t, 1, patient, func(h *hall) {

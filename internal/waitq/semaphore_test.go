@@ -101,6 +101,21 @@ func TestSemaphore_TheLargestNumbers(t *testing.T) {
 	assert.Zero(t, s.InUse())
 }
 
+// No number is so large that, added to the places that are taken, it looks small.
+func TestCase29_HugeWishesDoNotWrapAround(t *testing.T) {
+	s := NewSemaphore(10, Policy{MaxQueue: 1, MaxWait: time.Hour}, func() int64 { return 1 })
+	require.True(t, s.TryAcquire(9))
+	for _, n := range []int{math.MaxInt, math.MaxInt - 8, math.MaxInt32, MaxLimit + 1, MaxLimit, 2} {
+		assert.False(t, s.TryAcquire(n), n)
+		if n > 10 {
+			_, v := s.Wait(t.Context(), n, 1, 1)
+			assert.Equal(t, TooLarge, v, n)
+		}
+	}
+	assert.Equal(t, 9, s.InUse())
+	assert.True(t, s.TryAcquire(1))
+}
+
 // The count of admissions goes on where its part of the word ends, both ways in.
 func TestSemaphore_AdmissionsOverflow(t *testing.T) {
 	inHall(t, 1, patient, func(h *hall) {

@@ -146,11 +146,12 @@ func (s *Semaphore) waited(nanos int64) {
 		s.overflows.Add(1)
 	}
 	s.waits.Add(1)
-	s.waitNanos.Add(max(0, nanos))
+	s.waitNanos.Add(nanos)
 }
 
-// tell wakes w, which is not in the queue any more.
-func (s *Semaphore) tell(w *waiter, is Verdict, at int64) { w.told <- verdict{is, at} }
+// tell wakes w, which is not in the queue any more. Whoever does that may have read
+// the time before w came.
+func (s *Semaphore) tell(w *waiter, is Verdict, at int64) { w.told <- verdict{is, max(at, w.At())} }
 
 // alarm returns a channel that gets a value after d.
 func (w *waiter) alarm(d time.Duration) <-chan time.Time {
