@@ -3,9 +3,12 @@ package bulkhead
 import (
 	"context"
 	"io"
+	"math"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -125,6 +128,54 @@ func TestPool_AWorkerStaysAtLeastThatLong(t *testing.T) {
 			require.NoError(t, p.Do(t.Context(), nothing))
 		}
 	})
+}
+
+// Workers that are idle while KeepAlive changes go by the new one, also where the old
+// one is so long that nobody would look after them any more.
+func TestLaw9_KeepAliveChangesForWhoIsIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := buildPool(t, 1, WithKeepAlive(math.MaxInt64))
+		set := func(d time.Duration) {
+			require.NoError(t, p.Update(PoolConfig{Workers: 1, KeepAlive: d}))
+		}
+		workersAfter := func(d time.Duration) int {
+			time.Sleep(d)
+			synctest.Wait()
+			return p.Snapshot().Workers
+		}
+		require.NoError(t, p.Do(t.Context(), nothing))
+		set(time.Minute)
+		assert.Equal(t, 1, workersAfter(59*time.Second))
+		set(2 * time.Minute)
+		assert.Equal(t, 1, workersAfter(119*time.Second), "a longer one counts too")
+		assert.Zero(t, workersAfter(121*time.Second))
+
+		set(math.MaxInt64)
+		require.NoError(t, p.Do(t.Context(), nothing))
+		set(0)
+		assert.Zero(t, workersAfter(0))
+		set(time.Minute)
+		require.NoError(t, p.Do(t.Context(), nothing))
+		assert.Equal(t, 1, workersAfter(59*time.Second))
+		assert.Zero(t, workersAfter(61*time.Second))
+	})
+}
+
+// What a task held is free when it has ended, however long its worker stays.
+func TestPool_AnIdleWorkerKeepsNothingOfItsTask(t *testing.T) {
+	p := buildPool(t, 1, WithKeepAlive(time.Hour))
+	held := func() weak.Pointer[[64]byte] {
+		load := new([64]byte)
+		f, err := Submit(t.Context(), p, func(context.Context) (byte, error) { return load[7], nil })
+		require.NoError(t, err)
+		<-f.Done()
+		return weak.Make(load)
+	}()
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		return held.Value() == nil
+	}, time.Minute, time.Millisecond)
+	assert.Equal(t, 1, p.Snapshot().Workers)
 }
 
 func TestPool_WithoutKeepAliveNobodyStays(t *testing.T) {

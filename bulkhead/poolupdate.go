@@ -18,7 +18,8 @@ func (p *Pool) Update(c PoolConfig) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c == *p.config.Load() {
+	old := p.config.Load()
+	if c == *old {
 		return nil
 	}
 	p.config.Store(&c)
@@ -28,6 +29,9 @@ func (p *Pool) Update(c PoolConfig) error {
 		p.retire(len(p.idle))
 	} else {
 		p.retire(min(len(p.idle), max(0, p.workers-c.Workers)))
+	}
+	if c.KeepAlive != old.KeepAlive {
+		p.sweepAnew(c.KeepAlive)
 	}
 	return nil
 }

@@ -33,10 +33,10 @@ func (w *worker) work(t *task) {
 	for t != nil {
 		t.run()
 		next, idle := w.pool.turn(w, t)
+		t = next // nil if idle, so that nothing is kept of what has been done
 		if idle {
-			next = <-w.tasks
+			t = <-w.tasks
 		}
-		t = next
 	}
 	retired = true
 }
@@ -126,6 +126,19 @@ func (p *Pool) sweepAfter(keepAlive time.Duration) {
 	if p.sweeper == nil {
 		p.quiet = len(p.idle)
 		p.sweeper = time.AfterFunc(keepAlive, p.sweep)
+	}
+}
+
+// sweepAnew has those that are idle now looked for after another time than has been
+// set. A sweep that has begun goes by the old one, and sets the new one itself. The
+// caller holds p.mu.
+func (p *Pool) sweepAnew(keepAlive time.Duration) {
+	if p.sweeper == nil || !p.sweeper.Stop() {
+		return
+	}
+	p.sweeper = nil
+	if len(p.idle) > 0 {
+		p.sweepAfter(keepAlive)
 	}
 }
 
