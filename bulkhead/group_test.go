@@ -134,6 +134,26 @@ func TestGroup_ConcurrentUpdatesAgree(t *testing.T) {
 	}
 }
 
+// An update of one bulkhead and one of its group at the same time leave it with the
+// configuration of one of them, and the group knows whose: else it would let go of one
+// that is configured by itself, and hold one for ever that is not.
+func TestGroup_KnowsWhoHasConfiguredItself(t *testing.T) {
+	const mine = 7
+	g := newGroup(t, 3)
+	a := g.Get("a")
+	for i := range rounds(20_000) {
+		c := g.Config()
+		c.Limit = 3 + i%2
+		var both sync.WaitGroup
+		both.Go(func() { assert.NoError(t, g.Update(c)) })
+		both.Go(func() { assert.NoError(t, a.SetLimit(mine)) })
+		both.Wait()
+		require.Equal(t, a.Config().Limit == mine, a.member.Own.Load(), "round %d", i)
+		require.NoError(t, g.Update(c))
+		require.False(t, a.member.Own.Load())
+	}
+}
+
 // https://github.com/alibaba/sentinel-golang/issues/599: counters of keys are thrown
 // away when too many keys come, calls under way give back to new ones, and these go
 // below zero. Here a key whose place is taken is the same as long as it is taken.

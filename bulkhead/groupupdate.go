@@ -36,8 +36,8 @@ func (g *Group) Update(c Config) error {
 // spread gives every bulkhead that lives the configuration c, and reports whether the
 // group has got another one meanwhile.
 func (g *Group) spread(c *Config) (again bool) {
-	set := func(b *Bulkhead, own Config) {
-		if _, err := b.update(func(Config) Config { return own }); err != nil {
+	set := func(b *Bulkhead, c Config) {
+		if _, err := b.update(func(Config) Config { return c }, false); err != nil {
 			panic(err) // the very same has been validated
 		}
 	}
@@ -46,7 +46,6 @@ func (g *Group) spread(c *Config) (again bool) {
 		if b := m.Alive(); b != nil {
 			own, _ := g.configOf(m.Key, *c)
 			set(b, own)
-			m.Own.Store(false)
 		}
 	}
 	return g.config.Load() != c

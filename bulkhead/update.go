@@ -32,25 +32,30 @@ func (b *Bulkhead) SetLimit(limit int) error {
 
 // updateOwn is update by the user, after which the Group would make b otherwise.
 func (b *Bulkhead) updateOwn(change func(Config) Config) error {
-	changed, err := b.update(change)
+	changed, err := b.update(change, true)
 	if changed && b.member != nil {
-		b.member.Own.Store(true)
 		b.member.Needed(b)
 	}
 	return err
 }
 
 // update puts what change makes of the Config in force, and reports whether it is
-// another one.
-func (b *Bulkhead) update(change func(Config) Config) (changed bool, err error) {
+// another one; own says that it is not the Group's. Both are written under b.mu, else
+// of an update by the user and one by the Group each could have the last word on one.
+func (b *Bulkhead) update(change func(Config) Config, own bool) (changed bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	old := *b.config.Load()
 	c := change(old)
-	if err := c.Validate(); err != nil || c == old {
+	if err := c.Validate(); err != nil {
 		return false, err
 	}
-	b.config.Store(&c)
-	b.places.Update(c.Limit, c.policy())
-	return true, nil
+	if changed = c != old; changed {
+		b.config.Store(&c)
+		b.places.Update(c.Limit, c.policy())
+	}
+	if b.member != nil && (changed || !own) {
+		b.member.Own.Store(own)
+	}
+	return changed, nil
 }
