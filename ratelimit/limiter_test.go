@@ -152,8 +152,8 @@ func TestUnlimitedAndBlocked(t *testing.T) {
 	for _, n := range []int64{0, 1, math.MaxInt64} {
 		d := free.Take(n)
 		assert.True(t, d.OK())
-		assert.EqualValues(t, math.MaxInt64, d.Remaining())
-		assert.EqualValues(t, math.MaxInt64, d.Capacity())
+		assert.Equal(t, int64(math.MaxInt64), d.Remaining())
+		assert.Equal(t, int64(math.MaxInt64), d.Capacity())
 		assert.Zero(t, d.ResetAfter())
 		assert.Equal(t, Unlimited(), d.Limit())
 		free.Refund(d)
@@ -180,8 +180,8 @@ func TestNilLimiterLetsEverythingPass(t *testing.T) {
 	for _, d := range []Decision{l.Take(5), l.TakeUpTo(1, 5), l.Peek(1), l.Debit(7), {}} {
 		assert.True(t, d.OK())
 		assert.NoError(t, d.Err())
-		assert.EqualValues(t, math.MaxInt64, d.Remaining())
-		assert.EqualValues(t, math.MaxInt64, d.Capacity())
+		assert.Equal(t, int64(math.MaxInt64), d.Remaining())
+		assert.Equal(t, int64(math.MaxInt64), d.Capacity())
 		assert.Zero(t, d.RetryAfter())
 		assert.Zero(t, d.ResetAfter())
 		assert.False(t, d.Never())

@@ -94,8 +94,8 @@ func TestRate_Within(t *testing.T) {
 	assert.EqualValues(t, 2, Every(400*time.Millisecond).within(time.Second))
 	assert.EqualValues(t, 0, PerDay(1).within(time.Hour))
 	assert.EqualValues(t, maxPerNano*int64(maxFill), PerSecond(10_000_000_000).within(maxFill))
-	assert.EqualValues(t, math.MaxInt64, Rate{math.MaxInt64, 1}.within(maxFill))
-	assert.EqualValues(t, math.MaxInt64, Unlimited().within(1))
+	assert.Equal(t, int64(math.MaxInt64), Rate{math.MaxInt64, 1}.within(maxFill))
+	assert.Equal(t, int64(math.MaxInt64), Unlimited().within(1))
 }
 
 // FuzzRate: what is read is valid, and comes back the same from what is written.
