@@ -150,10 +150,11 @@ func (b *bucket) debit(n, debt, now int64) (ok bool) {
 //
 //	refund = min(cost, mark − claimed − (at(now) − burst)), at least 0
 //
-// That is never too much. It may be too little, by at most what others who took later
-// have given back before, and after as long as the bucket takes to fill nothing is
-// left. Time is read after used: if somebody takes in between, who may have seen the
-// bucket full, the CompareAndSwap fails.
+// That is never too much. It may be too little, since it goes as if the later takes had
+// done nothing to keep the bucket from running over, and as if all that was given back
+// had been taken before; after as long as the bucket takes to fill nothing is left.
+// Time is read after used: if somebody takes in between, who may have seen the bucket
+// full, the CompareAndSwap fails.
 func (b *bucket) giveBack(cost, mark int64, now func() int64) {
 	for {
 		used := b.used.Load()

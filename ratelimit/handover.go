@@ -58,7 +58,7 @@ func (b *bucket) handOver(next *bucket, how Level, queued, now int64) (used int6
 	if how == ProportionalLevel && level > 0 {
 		level = rescale(level, b.burst, next.burst)
 	} else {
-		level = min(rescale(level, b.unit, next.unit), next.burst)
+		level = rescale(level, b.unit, next.unit)
 	}
 	next.used.Store(-level)
 	return used

@@ -124,11 +124,11 @@ func (l *Limiter) Debit(n int64) Decision {
 }
 
 // Refund gives back what d took: the call was not made after all, or is not to count.
-// At once, it is as if d had never been. Later it may be less, since tokens have come
-// again that the burst would have had no room for; and nothing is left after as long
-// as an empty limiter takes to fill. So what is kept never exceeds burst + rate × time.
-// It is for a Decision of this limiter, once; for one that took nothing it does
-// nothing.
+// As long as nobody has taken since, it is as if d had never been. After that it may be
+// less, because tokens have come for which the burst would have had no room; and as
+// long after d as an empty limiter takes to fill, nothing is left. So what is kept
+// never exceeds burst + rate × time. It is for a Decision of this limiter, once; for
+// one that took nothing it does nothing.
 func (l *Limiter) Refund(d Decision) {
 	if l != nil && d.n > 0 && d.OK() {
 		l.refund(0, d)

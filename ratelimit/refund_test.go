@@ -228,6 +228,16 @@ func TestRefund(t *testing.T) {
 		}
 		assert.EqualValues(t, 7, left(1))
 	})
+	t.Run("far from the brim however much was given back before", func(t *testing.T) {
+		l, left := start(t)
+		l.take(0, 5, 1)
+		for range 100 {
+			first, second := l.take(0, 2, 1), l.take(0, 3, 1)
+			giveBack(l, first, 1)
+			giveBack(l, second, 1)
+			require.EqualValues(t, 5, left(1))
+		}
+	})
 	t.Run("what has been refilled since is lost", func(t *testing.T) {
 		l, left := start(t)
 		mine := l.take(0, 4, 1)

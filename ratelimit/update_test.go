@@ -119,8 +119,19 @@ func TestUpdate_RefundsOfBefore(t *testing.T) {
 		l.Refund(first)
 		assert.EqualValues(t, 10, l.Peek(0).Remaining())
 
-		gone := l.Take(10)
+		// What came since runs over the same brim on the other side of a change.
+		change(PerSecond(1), 10, ResetLevel)
+		first = l.Take(2)
+		l.Take(8)
+		change(PerSecond(1), 11, KeepLevel)
+		change(PerSecond(1), 10, KeepLevel)
+		time.Sleep(time.Second)
+		l.Refund(first)
+		assert.EqualValues(t, 2, l.Peek(0).Remaining(), "one that came and one of the two")
+
 		change(PerMinute(1), 10, ResetLevel)
+		gone := l.Take(10)
+		change(PerMinute(2), 10, ResetLevel)
 		l.Take(10)
 		l.Refund(gone)
 		assert.Zero(t, l.Peek(0).Remaining(), "a reset has forgotten it")

@@ -181,6 +181,9 @@ func TestWait_RefusesAtOnceWhatItCannotGet(t *testing.T) {
 		}
 		synctest.Wait()
 		refused(few, t.Context(), 1, ReasonMaxWaiters)
+		reserved, err := few.Reserve(1, time.Minute)
+		require.NoError(t, err, "a reservation waits for nobody here")
+		reserved.Cancel()
 		assert.Equal(t, RefusedSnapshot{MaxWaiters: 1}, few.Snapshot().Refused)
 		assert.Equal(t, RefusedSnapshot{Deadline: 1, ExceedsCapacity: 1, Invalid: 1, MaxWait: 1}, l.Snapshot().Refused)
 		time.Sleep(time.Minute)
