@@ -35,7 +35,7 @@ func Submit[T any](ctx context.Context, p *Pool, call func(context.Context) (T, 
 		return nil, err
 	}
 	if queued {
-		p.watch(f.task)
+		p.watch(ctx, f.task)
 	}
 	return f, nil
 }
@@ -62,6 +62,6 @@ func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 
 // alone runs t without a pool.
 func (t *task) alone() {
-	defer close(t.done)
+	defer t.finish()
 	t.run()
 }

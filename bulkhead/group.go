@@ -16,8 +16,9 @@ import (
 // It holds at most MaxKeys of them. For one more, the longest unused one that is
 // empty is let go: it lives on while somebody holds it or a permit of it, and Get
 // returns that same object; then its key is forgotten. If all are in use, new keys
-// share one overflow bulkhead until that changes. So a flood of keys costs bounded
-// memory, and no key ever has more places than its limit.
+// share one overflow bulkhead, with the limit of keys without an override, until that
+// changes. So a flood of keys costs bounded memory, and no key ever has two bulkheads
+// of its own; calls that it has in the overflow bulkhead do not count in its own.
 //
 // Get of a known key takes no lock and allocates nothing. A Group starts no
 // goroutine, is safe for concurrent use and must not be copied. Make one with

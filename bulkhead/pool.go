@@ -94,7 +94,7 @@ func (p *Pool) Do(ctx context.Context, call func(context.Context) error) error {
 	select {
 	case <-t.done:
 	case <-ctx.Done():
-		if p.leave(t) {
+		if p.leave(ctx, t) {
 			return ctx.Err()
 		}
 		<-t.done
@@ -156,20 +156,25 @@ func (p *Pool) closed() bool { return p.gone != nil }
 
 // empty refuses what is queued.
 func (p *Pool) empty() {
-	for t := p.refuseNext(); t != nil; t = p.refuseNext() {
-		if t.stop != nil {
-			t.stop()
+	for more := true; more; {
+		var stop func() bool
+		if stop, more = p.refuseNext(); stop != nil {
+			stop()
 		}
 	}
 }
 
-func (p *Pool) refuseNext() *task {
+// refuseNext refuses the task that is next, if there is one, and returns what ends the
+// watch over its ctx, if that is watched.
+func (p *Pool) refuseNext() (stop func() bool, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := p.dequeue(0)
-	if t != nil {
-		t.manner, t.err = shutOut, p.refuse(refusedClosed)
-		p.end(t)
+	if t == nil {
+		return nil, false
 	}
-	return t
+	stop = t.stop
+	t.manner, t.err = shutOut, p.refuse(refusedClosed)
+	p.end(t)
+	return stop, true
 }

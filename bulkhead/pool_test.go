@@ -4,11 +4,9 @@ import (
 	"context"
 	"io"
 	"math"
-	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
-	"weak"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -159,23 +157,6 @@ func TestLaw9_KeepAliveChangesForWhoIsIdle(t *testing.T) {
 		assert.Equal(t, 1, workersAfter(59*time.Second))
 		assert.Zero(t, workersAfter(61*time.Second))
 	})
-}
-
-// What a task held is free when it has ended, however long its worker stays.
-func TestPool_AnIdleWorkerKeepsNothingOfItsTask(t *testing.T) {
-	p := buildPool(t, 1, WithKeepAlive(time.Hour))
-	held := func() weak.Pointer[[64]byte] {
-		load := new([64]byte)
-		f, err := Submit(t.Context(), p, func(context.Context) (byte, error) { return load[7], nil })
-		require.NoError(t, err)
-		<-f.Done()
-		return weak.Make(load)
-	}()
-	require.Eventually(t, func() bool {
-		runtime.GC()
-		return held.Value() == nil
-	}, time.Minute, time.Millisecond)
-	assert.Equal(t, 1, p.Snapshot().Workers)
 }
 
 func TestPool_WithoutKeepAliveNobodyStays(t *testing.T) {

@@ -46,6 +46,7 @@ const (
 // A task is a call on its way through a Pool.
 type task struct {
 	waitq.Entry[*task]
+	// ctx and call are read by run alone, and gone when the task has ended.
 	ctx  context.Context
 	call func(context.Context) error
 	// stop ends the watch over ctx while the task is queued; nil if nobody watches.
@@ -118,10 +119,10 @@ func (p *Pool) enter(t *task) (queued bool, err error) {
 	return true, nil
 }
 
-// leave takes t off the queue because its ctx is done, and reports whether it was
-// there.
-func (p *Pool) leave(t *task) bool {
-	err := t.ctx.Err()
+// leave takes t off the queue because ctx, its own, is done, and reports whether it
+// was there.
+func (p *Pool) leave(ctx context.Context, t *task) bool {
+	err := ctx.Err()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !t.Queued() {
@@ -133,13 +134,13 @@ func (p *Pool) leave(t *task) bool {
 	return true
 }
 
-// watch has t, which was put into the queue, leave it when its ctx is done: nobody
-// waits for it who would see to that.
-func (p *Pool) watch(t *task) {
-	if t.ctx.Done() == nil {
+// watch has t, which was put into the queue, leave it when ctx, its own, is done:
+// nobody waits for it who would see to that.
+func (p *Pool) watch(ctx context.Context, t *task) {
+	if ctx.Done() == nil {
 		return
 	}
-	stop := context.AfterFunc(t.ctx, func() { p.leave(t) })
+	stop := context.AfterFunc(ctx, func() { p.leave(ctx, t) })
 	if !p.watched(t, stop) {
 		stop()
 	}
@@ -161,6 +162,13 @@ func (p *Pool) watched(t *task, stop func() bool) bool {
 // is free again.
 func (p *Pool) end(t *task) {
 	p.totals.ended[t.manner]++
+	t.finish()
+}
+
+// finish tells those that wait for t that it has ended. Its future may be kept for
+// long, so only the result stays.
+func (t *task) finish() {
+	t.ctx, t.call, t.stop = nil, nil, nil
 	close(t.done)
 }
 

@@ -114,7 +114,7 @@ func (s *Semaphore) Release(n int) {
 // released is what is left to do after n places have been given back, when the word
 // is w, and says that somebody waits or that nobody had these places.
 func (s *Semaphore) released(w uint64, n int) {
-	if w&borrowed != 0 {
+	if before := w + uint64(n); before&(waiting-1) < uint64(n) {
 		// A permit was copied, and settled twice. The mark may have gone into the borrow,
 		// or come out of it.
 		s.word.Add(uint64(n))
