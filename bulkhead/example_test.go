@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -134,13 +135,16 @@ func ExampleBulkhead_AcquireN() {
 // Some may wait, for a while. A ctx that ends sooner ends the wait, with its own
 // error.
 func ExampleWithQueue() {
-	b := sluice.Must(bulkhead.New("payments", 1, bulkhead.WithQueue(10, 5*time.Millisecond)))
+	b := sluice.Must(bulkhead.New("payments", 1, bulkhead.WithQueue(10, time.Millisecond)))
 	p, _ := b.Acquire(context.Background())
 	defer p.Close()
-
 	_, err := b.Acquire(context.Background())
 	fmt.Println(err)
 
+	// With a longer wait, the ctx ends it.
+	c := b.Config()
+	c.MaxWait = math.MaxInt64
+	_ = b.Update(c)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
 	_, err = b.Acquire(ctx)
