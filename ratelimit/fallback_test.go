@@ -158,6 +158,35 @@ func TestLatch_CountsFailuresInARow(t *testing.T) {
 	})
 }
 
+// An answer that was on its way when the store failed does not mean that it is back,
+// nor a failure that comes late that it is gone again.
+func TestLatch_LateResultsDecideNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newStill(t, 1, Global(PerSecond(100)), WithStrict(), WithFailure(FailOpen))
+		s := f.nodes[0]
+		var late sync.WaitGroup
+		begin := func() {
+			late.Go(func() { s.Allow() })
+			synctest.Wait()
+		}
+		f.wire.delay.Store(int64(15 * time.Millisecond))
+		begin()
+		f.wire.delay.Store(0)
+		f.wire.mute.Store(true)
+		begin()
+		f.wire.mute.Store(false)
+		f.fail()
+		time.Sleep(16 * time.Millisecond)
+		assert.Equal(t, ModeFallback, s.Snapshot().Node.Mode)
+		time.Sleep(time.Second)
+		f.wire.down.Store(false)
+		s.Allow()
+		assert.Equal(t, ModeShared, s.Snapshot().Node.Mode)
+		late.Wait()
+		assert.Equal(t, int64(1), s.Snapshot().Node.Store.Fallbacks)
+	})
+}
+
 // gate is a guard that can be shut, as an open breaker is.
 type gate struct {
 	mu    sync.Mutex

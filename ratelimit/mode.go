@@ -73,11 +73,9 @@ const (
 	maxPause    = 30 * time.Second
 )
 
-// learn draws the consequences of e, which began in st and ended with err.
+// learn draws the consequences of e, which began in st and ended with err: none if st
+// has ended, as move sees to.
 func (n *node) learn(st *stay, e errand, err error) {
-	if n.cur.Load() != st {
-		return
-	}
 	now := clock.Now()
 	switch {
 	case err == nil && st.mode == ModeFallback:

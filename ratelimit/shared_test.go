@@ -249,6 +249,43 @@ func TestShared_UsesWhatIsAtHandForMore(t *testing.T) {
 	})
 }
 
+// What is at hand stays there when the store has not the rest.
+func TestShared_KeepsWhatIsAtHandWhenRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newStill(t, 1, Global(PerHour(100)), WithMaxLease(10))
+		s := f.nodes[0]
+		for i := 0; i < 20 || s.Snapshot().Held == 0; i++ {
+			require.True(t, s.Allow())
+		}
+		held, left := s.Snapshot().Held, f.left()
+		assert.False(t, s.AllowN(held+left+1))
+		assert.Equal(t, held, s.Snapshot().Held)
+		assert.Equal(t, left, f.left())
+		f.wire.down.Store(true)
+		s.denied.Store(nil)
+		s.AllowN(held + left)
+		assert.Equal(t, held, s.Snapshot().Held)
+	})
+}
+
+// Who tells Run of something while it is busy with the same key is not forgotten.
+func TestShared_WhatComesDuringAVisitIsDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, Global(PerHour(100)), WithStrict())
+		f.wire.delay.Store(int64(10 * time.Millisecond))
+		s := f.nodes[0]
+		s.Debit(1)
+		time.Sleep(5 * time.Millisecond)
+		s.Debit(2)
+		time.Sleep(100 * time.Millisecond)
+		assert.Zero(t, s.Snapshot().Owed)
+		s.Debit(3)
+		time.Sleep(100 * time.Millisecond)
+		assert.Zero(t, s.Snapshot().Owed)
+		assert.Equal(t, int64(94), f.left())
+	})
+}
+
 func TestShared_Refund(t *testing.T) {
 	for _, run := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
