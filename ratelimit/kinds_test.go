@@ -103,7 +103,7 @@ func TestKinds_RetryAfterIsExact(t *testing.T) {
 	forKinds(t, func(t *testing.T, name string, build func(Rate, ...Option) kind) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(16, 0))
-			for _, limit := range []Rate{{5, time.Second}, {7, 97 * time.Microsecond}, {3, time.Hour}, {11, 31 * day}} {
+			for _, limit := range []Rate{{5, time.Second}, {7, 97 * time.Microsecond}, {3, time.Hour}, {11, day}} {
 				k := build(limit)
 				full := k.Peek(0).Remaining()
 				for range steps {

@@ -5,7 +5,9 @@
 //
 // Inside a testing/synctest bubble Now follows the bubble's own clock. It is
 // small and positive there too, so an object built outside a bubble and used
-// within (or the other way round) sees a time that makes sense.
+// within (or the other way round) sees a time that makes sense. That holds for as
+// long as the bubble's date, which begins with the year 2000, has not come to the
+// date on which the process began: a test must not sleep for decades.
 package clock
 
 import (
