@@ -70,15 +70,21 @@ func (q *runQueue) read() (delay, load reading) {
 		h := q.samples[0].Value.Float64Histogram()
 		now = q.grown(h.Counts, h.Buckets)
 	}
-	before := q.last
-	q.last = now
-	if before.known && now.known {
-		delay = known(min(before.value, now.value))
-	}
 	if q.samples[1].Value.Kind() == metrics.KindUint64 && q.samples[2].Value.Kind() == metrics.KindUint64 {
 		load = known(float64(q.samples[1].Value.Uint64() + q.samples[2].Value.Uint64()))
 	}
-	return delay, load
+	return q.lasting(now), load
+}
+
+// lasting is the delay that both now and the last read found; unknown if one does not
+// know.
+func (q *runQueue) lasting(now reading) reading {
+	before := q.last
+	q.last = now
+	if !before.known || !now.known {
+		return reading{}
+	}
+	return known(min(before.value, now.value))
 }
 
 // fewest is how many goroutines must have been seen for a delay: of fewer, a single

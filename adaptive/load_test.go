@@ -49,6 +49,17 @@ func TestLoad_DelaySinceTheLastRead(t *testing.T) {
 	assert.Equal(t, known(0), q.grown([]uint64{50, 315, 50, 0, 904}, edges), "never below 0")
 }
 
+// A garbage collection is over by the next read; a queue that is there to stay is not.
+func TestLoad_DelayThatLasts(t *testing.T) {
+	var q runQueue
+	assert.False(t, q.lasting(known(0.1)).known, "the first time")
+	assert.Equal(t, known(0.001), q.lasting(known(0.001)))
+	assert.Equal(t, known(0.001), q.lasting(known(0.1)), "once")
+	assert.Equal(t, known(0.1), q.lasting(known(0.2)), "twice")
+	assert.False(t, q.lasting(reading{}).known)
+	assert.False(t, q.lasting(known(0.1)).known)
+}
+
 func TestLoad_RunQueueOfThisProcess(t *testing.T) {
 	q := newRunQueue()
 	_, load := q.read()

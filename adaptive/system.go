@@ -21,6 +21,12 @@ import (
 // 95 % of the calls are refused, and a call with sluice.P0 only when nearly all others
 // are.
 //
+// Choosing numbers: QueueDelay is the rule to begin with, since a queue is the first sign
+// of an overload; 5 ms suits goroutines, and for a queue that ObserveDelay tells of, take
+// half to twice as long as a call takes. CPU says 100 % whether there is a little too
+// much to do or far too much, so it finds the right share some seconds later: 0.8 to
+// 0.9. For EntryQPS and Concurrency, take what a load test bears.
+//
 // Most callers want Do, or sluice.Call for a result; Allow and SystemPermit are for code
 // that begins and ends a call in different places. Run looks at the signals; start it
 // once and leave it running.
