@@ -61,7 +61,12 @@
 // by a guard (see sluice.Classify).
 //
 // A call whose caller leaves it less time than the median call takes is refused at
-// once with an error that matches ErrDeadlineTooShort.
+// once with an error that matches ErrDeadlineTooShort; but for four a second, without
+// which a wrong median could never be found out.
+//
+// Do returns call's error as it is. So that it tells that the limit ended the call, and
+// matches sluice.ErrTimeout, call returns context.Cause(ctx) where it would return
+// ctx.Err(); net/http does so by itself.
 //
 // Put the Timeout inside the breaker, so that its end counts as a failure, and inside
 // the retry, so that each attempt has its own limit. The probe of a half-open breaker

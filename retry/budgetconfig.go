@@ -108,7 +108,8 @@ type budgetSettings struct {
 func WithRatio(ratio float64) BudgetOption { return func(s *budgetSettings) { s.Ratio = ratio } }
 
 // WithMinPerSecond sets how many repetitions a second are allowed however few calls
-// there are.
+// there are. Those of a whole Window may come at once: with the defaults, ten in the
+// first moment.
 //
 // Default: 1.
 func WithMinPerSecond(n float64) BudgetOption {
