@@ -20,7 +20,8 @@ var (
 )
 
 // Collect yields the policy's figures, for metrics.Set, and those of its budget if
-// that is its own. A budget that was given to it is a source by itself.
+// that is its own: give policies and hedgers different names, or one budget. A budget
+// that was given to it is a source by itself.
 func (p *Policy) Collect(yield func(metrics.Sample) bool) {
 	if p == nil {
 		return
