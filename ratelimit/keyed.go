@@ -51,7 +51,7 @@ func NewKeyed(name string, rate Rate, opts ...KeyedOption) (*Keyed, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newKeyed(name, c, counted, clock.Now()), nil
+	return newKeyed(name, "keyed", c, counted, clock.Now()), nil
 }
 
 // Name returns the name given to NewKeyed.

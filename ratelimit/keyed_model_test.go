@@ -167,7 +167,7 @@ func walkKeys(t *testing.T, policy WhenFull, r *rand.Rand, steps int) {
 	c.Rate, c.Burst, c.MaxKeys, c.WhenFull = rate(), 1+r.Int64N(9), 8, policy
 	c.Classes = []KeyClass{{"gold", rate(), 1 + r.Int64N(20), Auto}}
 	now := int64(1)
-	m := &keyModel{t: t, k: newKeyed("test", c, true, now), buckets: map[uint64]*modelKey{}}
+	m := &keyModel{t: t, k: newKeyed("test", "keyed", c, true, now), buckets: map[uint64]*modelKey{}}
 	keys := make([]uint64, 40) // in 16 slots
 	made := 0
 	another := func() uint64 { made++; return someHash(made)&^tagMask | r.Uint64()&tagMask }

@@ -42,25 +42,18 @@ func WithKeyClass(name string, rate Rate, burst int64) KeyedOption {
 	return keyedOption(func(s *keyedSettings) { s.classes = append(s.classes, KeyClass{name, rate, burst, Auto}) })
 }
 
-// WithMaxKeys sets how many keys the table is made for. It takes 20 bytes for each.
-//
-// Default: 65 536.
-func WithMaxKeys(n int) KeyedOption {
-	return keyedOption(func(s *keyedSettings) { s.maxKeys = n })
-}
-
 // WithWhenFull sets what becomes of a key that finds no free slot.
 //
 // Default: EvictLeastDebt.
-func WithWhenFull(w WhenFull) KeyedOption {
+func WithWhenFull(w WhenFull) TableOption {
 	return keyedOption(func(s *keyedSettings) { s.whenFull = w })
 }
 
 // WithTopRejected keeps track of the n keys that are refused most, by name. It takes 100
 // bytes for each.
 //
-// Default: 0.
-func WithTopRejected(n int) KeyedOption {
+// Default: 0, and 256 for a HotParameters.
+func WithTopRejected(n int) TableOption {
 	return keyedOption(func(s *keyedSettings) { s.top = n })
 }
 

@@ -68,8 +68,8 @@ func (k *Keyed) Collect(yield func(metrics.Sample) bool) {
 		return
 	}
 	s := k.Snapshot()
-	answered := []string{s.Name, "keyed"}
-	refused := func(reason string) []string { return []string{s.Name, "keyed", reason} }
+	answered := []string{s.Name, k.space.policy}
+	refused := func(reason string) []string { return []string{s.Name, k.space.policy, reason} }
 	table := answered[:1]
 	for _, m := range []struct {
 		desc   *metrics.Desc

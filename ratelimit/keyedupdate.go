@@ -8,10 +8,11 @@ import (
 	"github.com/sluicego/sluice/internal/clock"
 )
 
-// newKeyed returns the Keyed of that name and configuration, which are valid.
-func newKeyed(name string, c KeyedConfig, counted bool, now int64) *Keyed {
+// newKeyed returns a Keyed of that name and configuration, which are valid, whose
+// decisions say that they are of that policy.
+func newKeyed(name, policy string, c KeyedConfig, counted bool, now int64) *Keyed {
 	ks := &keyspace{
-		name: name, seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
+		name: name, policy: policy, seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
 		table: newKeyTable(c.MaxKeys), top: newTopList(c.TopRejected),
 	}
 	if counted {

@@ -36,7 +36,7 @@ func newKeyRule(class *Keyed, limit Config, tag uint64, now int64) *keyRule {
 		r.debt = limit.debt() * r.own.unit
 		r.tag = tag
 	}
-	r.claim.init(class.space.name, "keyed", limit.Rate, &r.own, 0)
+	r.claim.init(class.space.name, class.space.policy, limit.Rate, &r.own, 0)
 	if r.most > 0 {
 		r.judge = r
 	}

@@ -9,10 +9,11 @@ import (
 
 // A keyspace is what the classes of one Keyed share.
 type keyspace struct {
-	name  string
-	seeds [2]maphash.Seed // for the first and the second part of a key
-	table keyTable
-	tally keyTally
+	name   string
+	policy string
+	seeds  [2]maphash.Seed // for the first and the second part of a key
+	table  keyTable
+	tally  keyTally
 	// config is what is in force, and never changed. Written under mu.
 	config atomic.Pointer[KeyedConfig]
 	// classes has by its name every class that there ever was. The map is never changed,
