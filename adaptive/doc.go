@@ -10,6 +10,11 @@
 //	Timeout       how long a call may take: follows how long calls take
 //	TimeoutGroup  one Timeout for each service, route or host
 //	Meter         lets a Timeout learn from calls that keep its limit by themselves
+//	System        which calls this process takes: refuses some while its queues, CPU or
+//	              load are too much
+//
+// A Timeout stands around each call that goes out, a System in front of all that comes
+// in, outermost and once for each process; its Run has to run, or it admits all.
 //
 // # How long to wait
 //
