@@ -32,9 +32,9 @@ type teller interface {
 	wait(ctx context.Context, d Decision, now int64) (Decision, error)
 	// waitsInDo reports whether Do waits.
 	waitsInDo() bool
-	// state is another one whenever the wait after a refusal may end at another time;
-	// 0 if it may do so at any time.
-	state() int64
+	// state is another one whenever the wait after a refusal may end at another time, or
+	// not steady.
+	state() (state int64, steady bool)
 }
 
 func (k *desk) init(name string, t teller, totals bool) {
@@ -115,7 +115,7 @@ func (k *desk) admit(ctx context.Context, now int64) (stage.Ticket, error) {
 	if k == nil {
 		return stage.Ticket{At: now}, nil
 	}
-	state := k.teller.state() // before d, so that no refusal is kept for a later state than its own
+	state, steady := k.teller.state() // before d, so that no refusal is kept for a later state than its own
 	d := k.teller.take(0, 1, now)
 	if !d.OK() && !d.Never() && k.teller.waitsInDo() {
 		return k.admitLater(ctx, d, now)
@@ -124,7 +124,7 @@ func (k *desk) admit(ctx context.Context, now int64) (stage.Ticket, error) {
 	switch {
 	case d.OK():
 		return k.ticket(d, now), nil
-	case state == 0:
+	case !steady:
 		return stage.Ticket{}, d.Err()
 	}
 	return stage.Ticket{}, k.last.of(d, state)

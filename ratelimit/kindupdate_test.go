@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -130,6 +131,44 @@ func TestLine_Bounds(t *testing.T) {
 		assert.Equal(t, ReasonMaxWait, err.(*LimitError).Reason())
 		assert.LessOrEqual(t, time.Since(began), 5*time.Second)
 		time.Sleep(time.Minute)
+	})
+}
+
+// Whoever stands behind others, and could not be let in in time even if nobody did, is
+// told so at once.
+func TestLine_RefusesAtOnceBehindOthers(t *testing.T) {
+	forKinds(t, func(t *testing.T, name string, build func(Rate, ...Option) kind) {
+		synctest.Test(t, func(t *testing.T) {
+			k := build(Rate{1, 10 * time.Second})
+			k.Allow()
+			go func() { assert.NoError(t, k.Wait(t.Context())) }()
+			synctest.Wait()
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			began := time.Now()
+			assert.ErrorIs(t, k.Wait(ctx), ErrLimited)
+			assert.Equal(t, began, time.Now())
+			time.Sleep(time.Hour)
+		})
+	})
+}
+
+// A limiter may be made outside of a bubble and used within, and the other way round.
+func TestKinds_AcrossBubbles(t *testing.T) {
+	forKinds(t, func(t *testing.T, name string, build func(Rate, ...Option) kind) {
+		k := build(Rate{1, time.Second})
+		synctest.Test(t, func(t *testing.T) {
+			for range 3 {
+				go func() { assert.NoError(t, k.Wait(t.Context())) }()
+				synctest.Wait()
+			}
+			time.Sleep(time.Hour)
+			k = build(Rate{1000, time.Second})
+			assert.NoError(t, k.WaitN(t.Context(), 1))
+		})
+		for range 3 {
+			assert.NoError(t, k.Wait(t.Context()))
+		}
 	})
 }
 

@@ -2,6 +2,8 @@ package ratelimit
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,26 +15,18 @@ import (
 // the times that he is told, and what all of them want is left to them by those who
 // do not wait.
 type line struct {
-	// front has a value in it while somebody is in front. Those behind him wait to put
-	// theirs in, and a channel lets them in the order in which they came.
-	front chan struct{}
-	// wake tells him that he may be let in sooner than he was told. It holds one call.
-	wake    chan struct{}
-	waiting atomic.Int64 // callers in wait, counted by themselves
-	ahead   atomic.Int64 // tokens that they want
+	mu    sync.Mutex // guards spots
+	spots []*spot
+	// waiting counts those in line, and ahead the tokens that they want; both are
+	// written under mu.
+	waiting, ahead atomic.Int64
 }
 
-func (l *line) init() { l.front, l.wake = make(chan struct{}, 1), make(chan struct{}, 1) }
-
-// stir wakes whoever is in front, since something is there that was not before. That
-// must be visible already.
-func (l *line) stir() {
-	if l.waiting.Load() > 0 {
-		select {
-		case l.wake <- struct{}{}:
-		default: // he has been told, and has not looked yet
-		}
-	}
+// A spot in a line is a caller's. He is woken when he has become the first, or is and
+// may be let in sooner than he was told.
+type spot struct {
+	n    int64
+	wake chan struct{} // holds one call
 }
 
 // A patience is how long and in what company callers wait.
@@ -45,28 +39,19 @@ type patience struct {
 // for whoever is in front. It returns the decision that took them; or the refusal and
 // the reason for it; or, if ctx ends, its error.
 func (l *line) wait(ctx context.Context, d Decision, now int64, p patience, ask func(n, now int64) Decision) (_ Decision, reason string, err error) {
-	defer l.waiting.Add(-1)
-	if l.waiting.Add(1) > int64(p.maxWaiters) {
-		return d, ReasonMaxWaiters, nil
-	}
 	latest, why := p.latest(ctx, now)
 	if clock.After(now, d.RetryAfter()) > latest {
 		return d, why, nil
 	}
-	l.ahead.Add(d.n)
-	defer l.ahead.Add(-d.n)
-
-	limit := time.NewTimer(time.Duration(latest - now))
-	defer limit.Stop()
-	select {
-	case l.front <- struct{}{}:
-		defer func() { <-l.front }()
-	case <-limit.C:
-		return d, why, nil
-	case <-ctx.Done():
-		return d, "", ctx.Err()
+	me := &spot{d.n, make(chan struct{}, 1)}
+	if !l.enter(me, p.maxWaiters) {
+		return d, ReasonMaxWaiters, nil
 	}
-	for {
+	defer l.leave(me)
+	if err := sleepUntil(ctx, now, latest, me.wake); err != nil {
+		return d, "", err
+	}
+	for l.first(me) {
 		now = clock.Now()
 		d = ask(d.n, now)
 		switch {
@@ -79,8 +64,66 @@ func (l *line) wait(ctx context.Context, d Decision, now int64, p patience, ask 
 		if at > latest {
 			return d, why, nil
 		}
-		if err := sleepUntil(ctx, now, at, l.wake); err != nil {
+		if err := sleepUntil(ctx, now, at, me.wake); err != nil {
 			return d, "", err
+		}
+	}
+	return d, why, nil // he has not come to the front in time
+}
+
+// enter puts p at the end, and wakes him if that is the front. It returns false if so
+// many are there already.
+func (l *line) enter(p *spot, most int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.spots) >= most {
+		return false
+	}
+	l.spots = append(l.spots, p)
+	l.waiting.Add(1)
+	l.ahead.Add(p.n)
+	if len(l.spots) == 1 {
+		l.wakeFirst()
+	}
+	return true
+}
+
+// leave takes p out, and wakes who is in front then.
+func (l *line) leave(p *spot) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.spots, p)
+	l.spots = slices.Delete(l.spots, i, i+1)
+	l.waiting.Add(-1)
+	l.ahead.Add(-p.n)
+	if i == 0 {
+		l.wakeFirst()
+	}
+}
+
+// first reports whether p is in front.
+func (l *line) first(p *spot) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.spots[0] == p
+}
+
+// stir wakes whoever is in front, since something is there that was not before. That
+// must be visible already.
+func (l *line) stir() {
+	if l.waiting.Load() > 0 {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.wakeFirst()
+	}
+}
+
+// wakeFirst is called with mu held.
+func (l *line) wakeFirst() {
+	if len(l.spots) > 0 {
+		select {
+		case l.spots[0].wake <- struct{}{}:
+		default: // he has been told, and has not looked yet
 		}
 	}
 }

@@ -46,8 +46,8 @@ func (p *logPlan) can(n int64) bool { return uint64(n-1) < uint64(p.limit) }
 // penalises reports whether the refusal of n tokens counts.
 func (p *logPlan) penalises(n int64) bool { return p.config.CountRejected && p.can(n) }
 
-// memory is how many tokens the log has to remember. With those that were refused,
-// tokens that were taken and are given back may be the last of as many others.
+// memory is how many tokens the log has to remember. If refusals count, as many of them
+// as were taken must not have been forgotten when all of these are given back.
 func (p *logPlan) memory() int64 {
 	if p.config.CountRejected {
 		return 2 * p.limit

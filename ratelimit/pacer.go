@@ -196,4 +196,4 @@ func (p *Pacer) wait(ctx context.Context, d Decision, now int64) (Decision, erro
 
 func (p *Pacer) waitsInDo() bool { return p.cur.Load().config.MaxWait > 0 }
 
-func (p *Pacer) state() int64 { return p.cur.Load().next.Load() }
+func (p *Pacer) state() (state int64, steady bool) { return p.cur.Load().next.Load(), true }

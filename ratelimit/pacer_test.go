@@ -225,11 +225,11 @@ func TestPacer_SlackIsAllThatIsMadeUpFor(t *testing.T) {
 func TestPacer_NoPhantomQueue(t *testing.T) {
 	p := pacerOf(PerSecond(10), func(c *PacerConfig) { c.MaxWait = 50 * time.Millisecond })
 	require.True(t, p.take(0, 1, 1).OK())
-	before := p.state()
+	before := p.cur.Load().next.Load()
 	for range 1000 {
 		d, _ := p.reserve(1, 1+50*ms, 1)
 		require.False(t, d.OK())
-		require.Equal(t, before, p.state())
+		require.Equal(t, before, p.cur.Load().next.Load())
 	}
 	d, _ := p.reserve(1, 1+100*ms, 1+50*ms)
 	assert.True(t, d.OK())

@@ -56,7 +56,6 @@ func NewSlidingLog(name string, limit Rate, opts ...SlidingLogOption) (*SlidingL
 func newSlidingLog(name string, c SlidingLogConfig, counted bool) *SlidingLog {
 	l := new(SlidingLog)
 	l.desk.init(name, l, counted)
-	l.line.init()
 	p := newLogPlan(name, c)
 	l.stamps.reach(p.memory())
 	l.cur.Store(p)
@@ -173,7 +172,7 @@ func (l *SlidingLog) look(p *logPlan, ahead, n, now int64) Decision {
 }
 
 func (l *SlidingLog) giveBack(_ uint64, d Decision, _ int64) {
-	if _, ok := d.by.judge.(*logPlan); ok && d.mark >= 0 {
+	if _, ok := d.by.judge.(*logPlan); ok { // who took nothing has a time at which nothing was taken
 		l.stamps.mu.Lock()
 		l.stamps.remove(d.n, d.mark)
 		l.stamps.mu.Unlock()
@@ -206,9 +205,6 @@ func (l *SlidingLog) wait(ctx context.Context, d Decision, now int64) (Decision,
 
 func (l *SlidingLog) waitsInDo() bool { return l.cur.Load().config.MaxWait > 0 }
 
-func (l *SlidingLog) state() int64 {
-	if l.line.ahead.Load() > 0 {
-		return 0
-	}
-	return int64(l.stamps.turn.Load())
+func (l *SlidingLog) state() (state int64, steady bool) {
+	return int64(l.stamps.turn.Load()), l.line.ahead.Load() == 0
 }

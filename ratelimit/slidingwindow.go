@@ -60,7 +60,6 @@ func NewSlidingWindow(name string, limit Rate, opts ...SlidingWindowOption) (*Sl
 func newSlidingWindow(name string, c SlidingWindowConfig, counted bool, now int64) *SlidingWindow {
 	w := new(SlidingWindow)
 	w.desk.init(name, w, counted)
-	w.line.init()
 	w.cur.Store(newSlidingPlan(name, c, nil, now))
 	return w
 }
@@ -187,9 +186,6 @@ func (w *SlidingWindow) wait(ctx context.Context, d Decision, now int64) (Decisi
 
 func (w *SlidingWindow) waitsInDo() bool { return w.cur.Load().config.MaxWait > 0 }
 
-func (w *SlidingWindow) state() int64 {
-	if w.line.ahead.Load() > 0 {
-		return 0
-	}
-	return int64(w.cur.Load().counts.word.Load())
+func (w *SlidingWindow) state() (state int64, steady bool) {
+	return int64(w.cur.Load().counts.word.Load()), w.line.ahead.Load() == 0
 }

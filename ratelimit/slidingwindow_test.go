@@ -168,37 +168,6 @@ func walkSlidingWindow(t *testing.T, r *rand.Rand, penal bool) {
 	}
 }
 
-// No true window has more than 2L − 1 tokens, no aligned one more than L, whoever
-// asks when.
-func FuzzSlidingWindow(f *testing.F) {
-	f.Add(int64(5), []byte{255, 0, 0, 0, 0, 0, 1, 20, 20, 20, 20, 20})
-	f.Add(int64(3), []byte{0, 99, 99, 99, 2, 255, 0, 3, 3, 3})
-	f.Fuzz(func(t *testing.T, limit int64, gaps []byte) {
-		const width = 256
-		limit = 1 + (limit&0xff)%20
-		w, now, taken := slidingOf(Rate{limit, width}, nil), int64(0), &windowLedger{}
-		for i, gap := range gaps[:min(len(gaps), 200)] {
-			now += int64(gap)
-			if i%3 == 0 {
-				now -= int64(gap) / 2 // and sometimes late
-			}
-			n := 1 + int64(gap)%limit
-			if d := w.take(0, n, 1+now); d.OK() {
-				taken.take(n, d.mark)
-			}
-		}
-		if worst := taken.worst(width); int64(worst) > 2*limit-1 {
-			t.Fatalf("%d of %d in a true window: %v", worst, limit, taken.times)
-		}
-		for _, at := range taken.times {
-			start := at / width * width
-			if n := taken.within(start-1, start+width-1); n > limit {
-				t.Fatalf("%d of %d in an aligned window: %v", n, limit, taken.times)
-			}
-		}
-	})
-}
-
 // The bound is reached, so the documentation must name it: 199 of 100.
 func TestSlidingWindow_WorstInATrueWindowIsTwiceTheLimitLessOne(t *testing.T) {
 	const limit, width = 100, int64(time.Second)

@@ -74,7 +74,6 @@ func NewWarmUp(name string, rate Rate, period time.Duration, opts ...WarmUpOptio
 func newWarmUp(name string, c WarmUpConfig, counted bool, now int64) *WarmUp {
 	u := new(WarmUp)
 	u.desk.init(name, u, counted)
-	u.line.init()
 	u.cur.Store(newWarmPlan(name, c, now))
 	return u
 }
@@ -200,9 +199,6 @@ func (u *WarmUp) wait(ctx context.Context, d Decision, now int64) (Decision, err
 
 func (u *WarmUp) waitsInDo() bool { return u.cur.Load().config.MaxWait > 0 }
 
-func (u *WarmUp) state() int64 {
-	if u.line.ahead.Load() > 0 {
-		return 0
-	}
-	return u.cur.Load().own.used.Load()
+func (u *WarmUp) state() (state int64, steady bool) {
+	return u.cur.Load().own.used.Load(), u.line.ahead.Load() == 0
 }

@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"slices"
 	"sort"
+	"testing"
 )
 
 // A windowLedger is the oracle of the windows: it keeps every token that was ever taken,
@@ -44,4 +45,64 @@ func (l *windowLedger) worst(width int64) (most int) {
 		most = max(most, end-i)
 	}
 	return most
+}
+
+// FuzzWindows lets the bytes choose who asks for how much when, and who gives it back.
+// A SlidingWindow admits no more than its limit in a window that it counts, and 2L − 1 in
+// any; the others no more than the limit in any.
+func FuzzWindows(f *testing.F) {
+	f.Add(int64(5), []byte{255, 0, 0, 0, 0, 0, 1, 20, 20, 20, 20, 20})
+	f.Add(int64(3), []byte{0, 99, 99, 99, 2, 255, 0, 3, 3, 3})
+	f.Add(int64(1), []byte("everything comes at once, and then nothing does for long"))
+	f.Fuzz(func(t *testing.T, limit int64, steps []byte) {
+		const width = 256
+		limit = 1 + (limit&0xff)%20
+		window, log, strict := slidingOf(Rate{limit, width}, nil), logOf(Rate{limit, width}, nil), strictOf(Rate{limit, width}, 0.5)
+		for name, tc := range map[string]struct {
+			most     int64
+			take     func(key uint64, n, now int64) Decision
+			giveBack func(key uint64, d Decision, now int64)
+		}{
+			"SlidingWindow": {2*limit - 1, window.take, window.giveBack},
+			"SlidingLog":    {limit, log.take, log.giveBack},
+			"StrictWindow": {limit, strict.bucket.take, func(_ uint64, d Decision, now int64) {
+				b := &strict.bucket.cur.Load().own
+				b.giveBack(d.n*b.unit, d.mark, at(now))
+			}},
+		} {
+			now, kept := int64(1), &windowLedger{}
+			var last Decision
+			var lastAt int64
+			for i, step := range steps[:min(len(steps), 200)] {
+				if step%16 == 15 && last.n > 0 {
+					tc.giveBack(0, last, now)
+					kept.giveBack(last.n, lastAt)
+					last = Decision{}
+					continue
+				}
+				now += int64(step)
+				if i%3 == 0 {
+					now -= int64(step) / 2 // and sometimes late
+				}
+				d := tc.take(0, 1+int64(step)%limit, now)
+				if !d.OK() {
+					continue
+				}
+				last, lastAt = d, now
+				if name != "StrictWindow" {
+					lastAt = d.mark // which is not before what others have seen
+				}
+				kept.take(d.n, lastAt)
+			}
+			if worst := kept.worst(width); int64(worst) > tc.most {
+				t.Fatalf("%s: %d of %d in a window: %v", name, worst, limit, kept.times)
+			}
+			for _, at := range kept.times {
+				start := at / width * width
+				if n := kept.within(start-1, start+width-1); name == "SlidingWindow" && n > limit {
+					t.Fatalf("%d of %d in a window that it counts: %v", n, limit, kept.times)
+				}
+			}
+		}
+	})
 }
