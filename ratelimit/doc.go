@@ -65,12 +65,21 @@
 //
 // In any window of length W wherever it begins, at a limit of L:
 //
-//	                        most      state   refuses too much
-//	fixed window            2 L       a word  never (there is none here)
-//	SlidingWindow           2 L − 1   a word  when the window before was uneven
-//	Limiter, burst L, L/W   2 L − 1   a word  never
-//	StrictWindow            L         a word  half, in the long run, with a share of half
-//	SlidingLog              L         8 L B   never
+//	                        most      state     refuses too much
+//	fixed window            2 L       a word    never (there is none here)
+//	SlidingWindow           2 L − 1   a word    when the window before was uneven
+//	Limiter, burst L, L/W   2 L − 1   a word    never
+//	StrictWindow            L         a word    its share of L in each W, in the long run
+//	SlidingLog              L         8–16 L B  never
+//
+// A window has its beginning and not its end: a token and one that comes exactly W later
+// are not in the same. For more than L somebody has to use up all there is at the end of
+// a window, and then again as fast as he is let; in the windows that follow one another
+// from its beginning, a SlidingWindow never gives more than L. Take it for what users see
+// in their plan, "1000 an hour"; a StrictWindow for the limit of somebody else, who may
+// count as he likes; a SlidingLog for a few tokens that have to be counted exactly; and a
+// Limiter for what is no promise to anybody. WithRejectedCounted lets the attempts of
+// those count who guess passwords.
 //
 // # Giving back
 //
@@ -85,10 +94,11 @@
 //
 // Asking, refusing and giving back take no lock, allocate nothing and read the clock
 // once; a refusal writes nothing but its count. An admission is one compare-and-swap of
-// one word. Counting answers costs one more atomic addition, spread over cache lines;
-// WithoutTotals leaves it out. Waiting takes a mutex for a few instructions, a place in
-// the queue, and a timer for the first in it. Nothing starts a goroutine or needs
-// closing, except that Shared has a Run.
+// one word; only a SlidingLog, which admits seldom by its nature, does it under a mutex.
+// Counting answers costs one more atomic addition, spread over cache lines; WithoutTotals
+// leaves it out. Waiting takes a mutex for a few instructions, a place in the queue, and
+// a timer for the first in it. Nothing starts a goroutine or needs closing, except that
+// Shared has a Run.
 //
 // Update may be called at any time from anywhere: it keeps the tokens, the debts and
 // the promises. Time is monotonic: setting the wall clock changes nothing, and a
