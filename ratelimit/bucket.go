@@ -84,11 +84,12 @@ func (b *bucket) level(now int64) (level int64, ok bool) {
 }
 
 // reserve takes n tokens, between 1 and what the bucket holds, that will all be there
-// by latest: when at reaches end. lack is how many units are missing now, and 0 if it
-// took them. The bucket is not frozen and its scale has not ended. Unlike that of a
-// take, the mark is rather too high than too low, for it says when to go.
+// by latest, or are: when at reaches end. lack is how many units are missing now, and 0
+// if it took them. The bucket is not frozen and its scale has not ended. Unlike that of
+// a take, the mark is rather too high than too low, for it says when to go.
 func (b *bucket) reserve(n, latest, now int64) (end, lack, mark int64) {
-	v, last, cost := b.at(now), b.at(latest), n*b.unit
+	v, cost := b.at(now), n*b.unit
+	last := max(v, b.at(latest))
 	for {
 		used := b.used.Load()
 		end = max(used, v-b.burst) + cost
@@ -116,16 +117,13 @@ func (b *bucket) withdraw(cost, end int64, now func() int64) bool {
 	}
 }
 
-// debit takes n tokens whether they are there or not, but takes the level no lower
-// than debt units below 0.
+// debit takes n tokens, no more than the bucket and the debt hold, whether they are
+// there or not, but takes the level no lower than debt units below 0.
 func (b *bucket) debit(n, debt, now int64) (ok bool) {
 	if b.ended(now) {
 		return false
 	}
-	v, cost := b.at(now), debt+b.burst
-	if n < cost/b.unit {
-		cost = n * b.unit
-	}
+	v, cost := b.at(now), n*b.unit
 	for {
 		used := b.used.Load()
 		if used == frozen {

@@ -115,7 +115,7 @@ func (l *Limiter) Peek(n int64) Decision {
 // Debit takes n tokens whether they are there or not: for what a call turned out to
 // cost. The limiter goes into debt by at most MaxDebt, and admits nothing until time
 // has paid it. What is beyond MaxDebt is not charged. Debit returns what Peek(0) then
-// says; only a negative n is refused.
+// says: it is OK unless the limiter is in debt, or n negative.
 func (l *Limiter) Debit(n int64) Decision {
 	if l == nil {
 		return Decision{}
@@ -195,7 +195,11 @@ func (l *Limiter) takeUpTo(least, most, now int64) Decision {
 func (l *Limiter) debit(n, now int64) Decision {
 	for n > 0 {
 		p := l.cur.Load()
-		if p.most == 0 || p.own.debit(n, p.config.debt()*p.own.unit, now) {
+		if p.most == 0 { // there is nothing to take from
+			break
+		}
+		debt := p.config.debt()
+		if n = min(n, p.most+debt); p.own.debit(n, debt*p.own.unit, now) {
 			l.tally.tokens(n)
 			break
 		}

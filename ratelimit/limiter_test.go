@@ -115,6 +115,8 @@ func TestDebit_Steps(t *testing.T) {
 	l.debit(math.MaxInt64, 1+1000_000*ms)
 	assert.Equal(t, -10.0, level(1+1000_000*ms), "also from a full bucket")
 
+	assert.EqualValues(t, 3+4+3*15, l.snapshot(1).Totals.Tokens, "by Debit: no more than there can be and MaxDebt at a time")
+
 	none := at10(func(c *Config) { c.MaxDebt = 0 })
 	none.debit(9, 1)
 	assert.Equal(t, 0.0, level0(none))

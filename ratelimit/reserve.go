@@ -29,13 +29,16 @@ func (l *Limiter) Reserve(n int64, maxWait time.Duration) (Reservation, error) {
 	now, t := clock.Now(), &turn{n: n}
 	d, _ := l.enqueue(t, clock.After(now, min(maxWait, maxFill)), now)
 	switch {
-	case d.OK():
-		l.tally.count(d)
-		return Reservation{l: l, t: t}, nil
-	case n == 0: // in debt
+	case n == 0: // refused if it is in debt
 		return Reservation{}, d.Err()
+	case !d.OK():
+		return Reservation{}, l.refuse(d, ReasonMaxWait)
 	}
-	return Reservation{}, l.refuse(d, ReasonMaxWait)
+	l.tally.count(d)
+	if d.by.limit.IsUnlimited() {
+		return Reservation{}, nil
+	}
+	return Reservation{l: l, t: t}, nil
 }
 
 // Delay returns how long from now the holder has to wait yet, 0 if he may go. It gets

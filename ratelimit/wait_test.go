@@ -275,12 +275,42 @@ func TestReserve(t *testing.T) {
 		assert.Zero(t, (&Reservation{}).Delay())
 		(&Reservation{}).Cancel()
 
+		unlimited := build(t, Unlimited())
+		any, err := unlimited.Reserve(1<<40, 0)
+		require.NoError(t, err)
+		assert.Zero(t, any.Delay())
+		any.Cancel()
+		_, err = build(t, Blocked()).Reserve(1, time.Hour)
+		assert.ErrorIs(t, err, ErrLimited)
+		nothing, err := unlimited.Reserve(0, 0)
+		require.NoError(t, err)
+		nothing.Cancel()
+		l.Debit(3)
+		_, err = l.Reserve(0, time.Hour)
+		assert.ErrorIs(t, err, ErrLimited, "in debt")
+
 		var none *Limiter
 		free, err := none.Reserve(5, 0)
 		require.NoError(t, err)
 		assert.Zero(t, free.Delay())
 		free.Cancel()
 	})
+}
+
+// A deadline may have passed when a waiter comes to the queue, and tokens may have come
+// in between. Then they are taken, or refused: never given without being taken.
+func TestReserve_TooLateTakesWhatIsThere(t *testing.T) {
+	b := &begun(PerSecond(10), nil).cur.Load().own
+	now := 1 + int64(time.Second)
+	end, lack, _ := b.reserve(4, 1, now)
+	assert.Zero(t, lack)
+	assert.Equal(t, b.at(now)-6*b.unit, end)
+	level, _ := b.level(now)
+	assert.Equal(t, 6*b.unit, level)
+	_, lack, _ = b.reserve(7, 1, now)
+	assert.Equal(t, b.unit, lack)
+	level, _ = b.level(now)
+	assert.Equal(t, 6*b.unit, level)
 }
 
 // A waiter behind a reservation goes in time, whether its holder went, or gave back.
