@@ -60,9 +60,11 @@ func (w *heat) at(now int64) int64 { return w.on(w.line.Load(), w.until.Load(), 
 
 // on is the heat at now on a line that rises, if it does, up to until.
 func (w *heat) on(line, until, now int64) int64 {
-	if foot := line >> 1; line&1 == 0 {
+	foot := line >> 1
+	switch {
+	case line&1 == 0:
 		return min(max(0, foot-now), w.period)
-	} else if now <= until {
+	case now <= until:
 		return min(max(0, now-foot), w.period)
 	}
 	return max(0, w.on(line, until, until)-(now-until))

@@ -45,9 +45,9 @@ type CountingOption interface {
 	SlidingLogOption
 }
 
-// WithRejectedCounted lets calls count that are refused, if not for ever: who goes on
-// trying is not let in until he has stopped for a while. It is for guessers of
-// passwords, not for clients that repeat what they could not do.
+// WithRejectedCounted lets calls count that are refused too, except those that are never
+// admitted: who goes on trying is not let in until he has stopped for a while. It is for
+// those who guess passwords; it would punish a client that only comes again too soon.
 //
 // Default: what is refused does not count.
 func WithRejectedCounted() CountingOption {

@@ -231,8 +231,9 @@ func TestPacer_UpdateKeepsWhatWasPromised(t *testing.T) {
 				wait(who)
 			}
 			c := p.Config()
-			c.Rate = rate
-			require.NoError(t, p.Update(c))
+			for _, c.Rate = range []Rate{Blocked(), Unlimited(), rate} {
+				require.NoError(t, p.Update(c))
+			}
 			wait("d")
 			wait("e")
 			time.Sleep(time.Minute)

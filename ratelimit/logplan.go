@@ -15,11 +15,11 @@ const (
 // A logPlan is the configuration of a SlidingLog in force. It is the origin of its
 // decisions, and their judge.
 //
-//	                       lack                 mark
-//	tokens taken           −pack(reset, left)   the time
-//	tokens looked for      −pack(reset, left)   −1
-//	refused                how long to wait     pack(reset, left)
-//	refused, and counted   how long to wait     the time; nothing is left, for a whole window
+//	                       lack                    mark
+//	tokens taken           −packLog(reset, left)   the time
+//	tokens looked for      −packLog(reset, left)   −1
+//	refused                how long to wait        packLog(reset, left)
+//	refused, and counted   how long to wait        the time; nothing is left, for a whole window
 type logPlan struct {
 	origin
 	config SlidingLogConfig
@@ -68,7 +68,7 @@ func (p *logPlan) look(l *stamps, ahead, n, now int64) (d Decision, turn uint64)
 	end, newest := l.end.Load(), l.newest()
 	now = max(now, l.latest.Load())
 	left := p.limit - ahead - (end - l.after(end-p.limit, now-p.width))
-	packed := pack(max(0, newest+p.width-now), left)
+	packed := packLog(max(0, newest+p.width-now), left)
 	switch gone := end - p.limit + ahead; {
 	case n <= left:
 		d.lack, d.mark = -packed, -1
@@ -91,8 +91,8 @@ func (p *logPlan) untilGone(l *stamps, k, now int64) int64 {
 	return l.at(k-1) + p.width - now
 }
 
-// pack packs in what time all is back, and what is left.
-func pack(reset, left int64) int64 { return reset<<leftBits | max(0, left) }
+// packLog packs in what time all is back, and what is left.
+func packLog(reset, left int64) int64 { return reset<<leftBits | max(0, left) }
 
 const leftBits = 10
 
@@ -102,7 +102,7 @@ func (p *logPlan) packed(d Decision) int64 {
 	case d.lack <= 0:
 		return -d.lack
 	case p.penalises(d.n):
-		return pack(p.width, 0)
+		return packLog(p.width, 0)
 	}
 	return d.mark
 }

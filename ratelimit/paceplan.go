@@ -18,6 +18,8 @@ type pacePlan struct {
 	slack  int64 // units
 	config PacerConfig
 	most   int64 // the capacity, or 0 if the slots play no part because the rate is none
+	// begins is when the next slot begins, for the plan after one whose rate is none.
+	begins int64
 
 	// What is above is only read; a line that nobody writes keeps it apart.
 	_ [2 * stripe.Line]byte
@@ -128,19 +130,22 @@ func (p *pacePlan) resetAfter(d Decision) time.Duration {
 	return p.between(d.mark, d.mark+missing)
 }
 
-// handOver ends p and begins next with what p has. Where the next slot begins, in time,
-// is kept, since others may have been promised those before it; a part of the slack
-// that is there is kept as so many tokens.
+// handOver ends p and begins next with what p has. When the next slot begins is kept,
+// since others may have been promised those before it; slack that is there is kept as so
+// many tokens.
 func (p *pacePlan) handOver(next *pacePlan, now int64) {
+	next.begins = p.begins
+	slack := int64(0)
+	if p.most > 0 {
+		slot, v := p.next.Swap(frozen), p.at(now)
+		next.begins = p.epoch + int64(p.span(slot))
+		slack = min(0, max(slot, v-p.slack)-v)
+	}
 	switch {
-	case p.most == 0 || next.most == 0:
-		return
+	case next.most == 0:
+	case next.begins > now:
+		next.next.Store(next.at(next.begins))
+	case p.most > 0:
+		next.next.Store(max(rescale(slack, p.unit, next.unit), -next.slack))
 	}
-	slot, v := p.next.Swap(frozen), p.at(now)
-	if slot > v {
-		begins := p.epoch + int64(p.span(slot))
-		next.next.Store(next.at(begins))
-		return
-	}
-	next.next.Store(max(rescale(max(slot, v-p.slack)-v, p.unit, next.unit), -next.slack))
 }

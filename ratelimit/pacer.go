@@ -166,8 +166,10 @@ func (p *Pacer) giveBack(_ uint64, d Decision, _ int64) {
 }
 
 func (p *Pacer) refund(_ uint64, d Decision) {
-	p.giveBack(0, d, 0)
-	p.desk.tally.countRefund()
+	if d.mark != untaken {
+		p.giveBack(0, d, 0)
+		p.desk.tally.countRefund()
+	}
 }
 
 func (p *Pacer) count(_ uint64, d Decision) { p.desk.tally.count(d) }

@@ -40,8 +40,10 @@ type pairCount struct {
 }
 
 const (
+	pairBits = 24
+	pairMask = 1<<pairBits - 1
 	// maxPair is the largest count.
-	maxPair = 1<<24 - 2
+	maxPair = pairMask - 1
 	// sealed is no word of a pairCount: its counts are more than maxPair.
 	sealed = ^uint64(0)
 )
@@ -57,7 +59,7 @@ type sight struct {
 
 // pack is s as a word.
 func (s sight) pack() uint64 {
-	return uint64(s.number)<<48 | uint64(s.before)<<24 | uint64(s.in)
+	return uint64(s.number)<<(2*pairBits) | uint64(s.before)<<pairBits | uint64(s.in)
 }
 
 // see returns the word, the latest window, and what the two come to at now.
@@ -68,9 +70,9 @@ func (c *pairCount) see(now int64) (word uint64, latest int64, s sight) {
 	s.number = s.time / c.width
 	switch s.number - numberOf(word, latest) {
 	case 0:
-		s.before, s.in = int64(word>>24&(1<<24-1)), int64(word&(1<<24-1))
+		s.before, s.in = int64(word>>pairBits&pairMask), int64(word&pairMask)
 	case 1:
-		s.before = int64(word & (1<<24 - 1))
+		s.before = int64(word & pairMask)
 	}
 	return word, latest, s
 }
@@ -78,7 +80,7 @@ func (c *pairCount) see(now int64) (word uint64, latest int64, s sight) {
 // numberOf is the number of the window that word is about: latest or, while somebody
 // rolls, an earlier one.
 func numberOf(word uint64, latest int64) int64 {
-	return latest - int64(uint16(latest)-uint16(word>>48))
+	return latest - int64(uint16(latest)-uint16(word>>(2*pairBits)))
 }
 
 // take counts n tokens if with them, and ahead more, no more than limit are used.
@@ -133,11 +135,11 @@ func (c *pairCount) giveBack(n, time int64) {
 		switch numberOf(word, c.latest.Load()) - time/c.width {
 		case 0:
 		case 1:
-			place = 24
+			place = pairBits
 		default: // it counts no more
 			return
 		}
-		there := word >> place & (1<<24 - 1)
+		there := word >> place & pairMask
 		if c.word.CompareAndSwap(word, word-min(uint64(n), there)<<place) {
 			return
 		}
@@ -171,22 +173,21 @@ func (c *pairCount) fits(s sight, n, limit int64) bool {
 }
 
 // left is how much of the running window is left.
-func (c *pairCount) left(s sight) int64 { return c.width - s.time%c.width }
+func (c *pairCount) left(s sight) int64 { return (s.number+1)*c.width - s.time }
 
 // used is how many tokens are used, rounded up.
 func (c *pairCount) used(s sight) int64 {
-	return s.in + share(s.before, c.left(s), c.width, c.width-1)
+	return s.in - rescale(-s.before, c.width, c.left(s)) // as rescale rounds down
 }
 
 // untilFit is how long it takes until n tokens fit which do not yet, if nothing is
 // counted until then. n is at most limit.
 func (c *pairCount) untilFit(s sight, n, limit int64) int64 {
-	left := c.left(s)
 	if free := limit - s.in - n; free >= 0 {
-		return left - share(c.width, free, s.before, 0)
+		return c.left(s) - rescale(c.width, s.before, free)
 	}
 	// Not in this window. In the next, what is in this one counts as before.
-	return left + c.width - share(c.width, limit-n, s.in, 0)
+	return c.left(s) + c.width - rescale(c.width, s.in, limit-n)
 }
 
 // untilEmpty is how long it takes until nothing is used, if nothing is counted.
@@ -198,12 +199,4 @@ func (c *pairCount) untilEmpty(s sight) int64 {
 		return c.left(s)
 	}
 	return 0
-}
-
-// share returns (x × y + plus) / whole, rounded down. y and plus are at most whole.
-func share(x, y, whole, plus int64) int64 {
-	hi, lo := bits.Mul64(uint64(x), uint64(y))
-	lo, carry := bits.Add64(lo, uint64(plus), 0)
-	q, _ := bits.Div64(hi+carry, lo, uint64(whole))
-	return int64(q)
 }

@@ -19,8 +19,7 @@ type SlidingWindowConfig struct {
 	// Limit is how many tokens there are in a window, Tokens, and how long a window
 	// is, Per. At most 16 777 214 tokens.
 	Limit Rate
-	// CountRejected lets calls count that are refused, as long as they are not Never:
-	// who goes on trying is not let in until he has stopped for a while.
+	// CountRejected lets calls count that are refused too: see WithRejectedCounted.
 	CountRejected bool
 	// MaxWait is how long Wait and Do may wait for tokens. Auto lets Wait wait as
 	// long as its ctx does, and Do not at all.

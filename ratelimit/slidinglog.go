@@ -150,7 +150,7 @@ func (l *SlidingLog) takeBehind(ahead, n, now int64) Decision {
 		d, _ = p.look(&l.stamps, ahead, n, now)
 	}
 	if d.OK() {
-		d.lack, d.mark = -pack(p.width, p.remaining(d)-n), max(now, l.stamps.latest.Load())
+		d.lack, d.mark = -packLog(p.width, p.remaining(d)-n), max(now, l.stamps.latest.Load())
 		l.stamps.add(n, d.mark)
 	}
 	return d
@@ -172,7 +172,7 @@ func (l *SlidingLog) look(p *logPlan, ahead, n, now int64) Decision {
 }
 
 func (l *SlidingLog) giveBack(_ uint64, d Decision, _ int64) {
-	if _, ok := d.by.judge.(*logPlan); ok { // who took nothing has a time at which nothing was taken
+	if _, ok := d.by.judge.(*logPlan); ok {
 		l.stamps.mu.Lock()
 		l.stamps.remove(d.n, d.mark)
 		l.stamps.mu.Unlock()
@@ -181,8 +181,10 @@ func (l *SlidingLog) giveBack(_ uint64, d Decision, _ int64) {
 }
 
 func (l *SlidingLog) refund(_ uint64, d Decision) {
-	l.giveBack(0, d, 0)
-	l.desk.tally.countRefund()
+	if d.mark >= 0 {
+		l.giveBack(0, d, 0)
+		l.desk.tally.countRefund()
+	}
 }
 
 func (l *SlidingLog) count(_ uint64, d Decision) {

@@ -73,7 +73,7 @@ func (p *slidingPlan) decide(s sight, n, ahead int64, admitted, took bool) Decis
 	if !admitted && p.penalises(n) {
 		ahead += n
 	}
-	counts := s.before<<24 | min(s.in+ahead, maxPair)
+	counts := s.before<<pairBits | min(s.in+ahead, maxPair)
 	switch {
 	case !admitted:
 		return Decision{&p.origin, n, 1 + counts, s.time}
@@ -94,7 +94,8 @@ func (p *slidingPlan) sight(d Decision) sight {
 	if d.lack > 0 {
 		counts = d.lack - 1
 	}
-	return sight{time: max(d.mark, -1-d.mark), before: counts >> 24, in: counts & (1<<24 - 1)}
+	time := max(d.mark, -1-d.mark)
+	return sight{time, time / p.counts.width, counts >> pairBits, counts & pairMask}
 }
 
 func (p *slidingPlan) remaining(d Decision) int64 {

@@ -157,15 +157,17 @@ func (w *SlidingWindow) peek(_ uint64, n, now int64) Decision {
 }
 
 func (w *SlidingWindow) giveBack(_ uint64, d Decision, _ int64) {
-	if p, ok := d.by.judge.(*slidingPlan); ok && d.mark >= 0 {
+	if p, ok := d.by.judge.(*slidingPlan); ok {
 		p.counts.giveBack(d.n, d.mark)
 		w.line.stir()
 	}
 }
 
 func (w *SlidingWindow) refund(_ uint64, d Decision) {
-	w.giveBack(0, d, 0)
-	w.desk.tally.countRefund()
+	if d.mark >= 0 {
+		w.giveBack(0, d, 0)
+		w.desk.tally.countRefund()
+	}
 }
 
 func (w *SlidingWindow) count(_ uint64, d Decision) {

@@ -59,7 +59,7 @@ func (c StrictWindowConfig) bucket() Config {
 	b := DefaultConfig()
 	b.Rate, b.MaxWait, b.MaxWaiters = c.Limit, c.MaxWait, c.MaxWaiters
 	if !c.Limit.IsUnlimited() && !c.Limit.IsBlocked() && c.Share >= minShare && c.Share <= 1 {
-		b.Burst = share(c.Limit.Tokens, millionths(c.Share), million, million-1)
+		b.Burst = -rescale(-c.Limit.Tokens, million, millionths(c.Share)) // rounded up
 		b.Rate.Tokens -= b.Burst - 1
 	}
 	return b

@@ -150,7 +150,7 @@ func (f *fare) decision(mark int64) Decision {
 func (p *warmPlan) paid(d Decision) *fare { return &p.tariff[-d.lack&(steps-1)] }
 
 func (p *warmPlan) giveBack(d Decision) {
-	if d.mark == untaken || p.most == 0 {
+	if p.most == 0 {
 		return
 	}
 	p.heat.forget(d.n)

@@ -180,8 +180,10 @@ func (u *WarmUp) giveBack(_ uint64, d Decision, _ int64) {
 }
 
 func (u *WarmUp) refund(_ uint64, d Decision) {
-	u.giveBack(0, d, 0)
-	u.desk.tally.countRefund()
+	if d.mark != untaken {
+		u.giveBack(0, d, 0)
+		u.desk.tally.countRefund()
+	}
 }
 
 func (u *WarmUp) count(_ uint64, d Decision) { u.desk.tally.count(d) }

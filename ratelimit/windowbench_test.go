@@ -21,6 +21,28 @@ func BenchmarkSlidingLog(b *testing.B) {
 	benchTake(b, wide, full)
 }
 
+func BenchmarkStrictWindow(b *testing.B) {
+	wide := sluice.Must(NewStrictWindow("bench", Rate{10, time.Nanosecond}))
+	full := sluice.Must(NewStrictWindow("bench", PerDay(1)))
+	full.Take(1)
+	benchTake(b, wide, full)
+}
+
+func BenchmarkPacer(b *testing.B) {
+	wide := sluice.Must(NewPacer("bench", Rate{10, time.Nanosecond}))
+	full := sluice.Must(NewPacer("bench", PerDay(1)))
+	full.Take(1)
+	benchTake(b, wide, full)
+}
+
+func BenchmarkWarmUp(b *testing.B) {
+	// It gets what it can while it is cold, and warm, and never runs out.
+	wide := sluice.Must(NewWarmUp("bench", PerSecond(1_000_000), day, WithBurst(80_000_000_000)))
+	full := sluice.Must(NewWarmUp("bench", PerDay(1), time.Minute))
+	full.Take(1)
+	benchTake(b, wide, full)
+}
+
 func benchTake(b *testing.B, wide, full interface{ Take(n int64) Decision }) {
 	b.Run("take", func(b *testing.B) {
 		b.ReportAllocs()
