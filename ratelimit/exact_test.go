@@ -122,6 +122,31 @@ func TestKeyedExact_LetsFullOnesGo(t *testing.T) {
 	})
 }
 
+// A key may be let go between being found and being taken from. Then it is held again.
+func TestKeyedExact_WhoTakesIsHeldAgain(t *testing.T) {
+	for name, take := range map[string]func(e *exactKey){
+		"take":  func(e *exactKey) { e.Take(4) },
+		"debit": func(e *exactKey) { e.Debit(4) },
+		"layer": func(e *exactKey) { TakeAll(4, e.Layer()) },
+		"wait":  func(e *exactKey) { _ = e.WaitN(context.Background(), 4) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := exact(t, PerDay(10), WithMaxKeys(1))
+			found := k.get("a")
+			k.Take("b", 1)
+			require.NotContains(t, k.Snapshot().Keys, "a", "it was full, and let go")
+			take(found)
+			found = nil
+			_ = found
+			for range 3 {
+				runtime.GC()
+			}
+			assert.Contains(t, k.Snapshot().Keys, "a")
+			assert.EqualValues(t, 6, k.Peek("a", 0).Remaining())
+		})
+	}
+}
+
 func TestKeyedExact_AFloodForgetsNobody(t *testing.T) {
 	heap := inUse()
 	k := exact(t, PerDay(10), WithMaxKeys(100))

@@ -72,11 +72,11 @@ func TestHotParameters_Update(t *testing.T) {
 		h.Take("shoe", 6)
 		left := func(value string) int64 { return h.Peek(value, 0).Remaining() }
 		c := h.Config()
-		c.Exceptions = []HotException{{"shoe", PerHour(30), Auto, Auto}, {"vip", PerHour(50), Auto, Auto}, {"hat", PerHour(30), Auto, Auto}}
+		c.Exceptions = []HotException{{"vip", PerHour(50), Auto, Auto}, {"shoe", PerHour(30), Auto, Auto}, {"hat", PerHour(30), Auto, Auto}}
 		require.NoError(t, h.Update(c))
 		assert.True(t, c.Equal(h.Config()))
 		assert.EqualValues(t, 10, left("sale"), "as many as one that is no exception can have")
-		assert.EqualValues(t, 40, left("vip"), "nothing has changed")
+		assert.EqualValues(t, 40, left("vip"), "nothing has changed for it, though it was the second")
 		assert.EqualValues(t, 4, left("shoe"))
 		assert.EqualValues(t, 30, left("hat"))
 		assert.True(t, h.Take("shoe", 4).OK())

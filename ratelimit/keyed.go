@@ -7,29 +7,32 @@ import (
 	"github.com/sluicego/sluice/internal/clock"
 )
 
-// Keyed is a token bucket for each of many keys, such as users or addresses, in a
-// table of fixed size: 16 bytes a slot, made once, for good. A flood of keys costs no
-// memory.
+// Keyed is a token bucket for each of many keys, such as users or addresses, in a table
+// of fixed size that takes 20 bytes for each key that it is made for. A flood of keys
+// costs no memory.
 //
 // It promises of each key what a Limiter promises: in any time w at most burst + rate ×
-// w tokens are taken. A bucket that is full again is as good as none, so its key is
-// forgotten first when another one needs the slot, and nothing is lost. Only when all
-// 16 slots where a new key may be are taken by keys that are not full, something must
-// give, and WhenFull says what: by default the key among them that would be full
-// soonest, which then begins anew, with one burst more than it should have had. Such
-// evictions are counted. At the number of keys that the table is made for, about one
-// key in 800 has that bad luck; with fewer, hardly any.
+// w tokens are taken. A bucket that is full again is as good as none, so a key that needs
+// a slot takes it from one whose bucket is full, and nothing is lost. Only when all slots
+// where it may be are taken by keys that are not full, something must give, and WhenFull
+// says what: by default the key among them that would be full soonest, which begins anew
+// when it comes again, with one burst more than it should have had. That is counted. It
+// happens to one key in 800 when there are as many as the table is made for, and hardly
+// ever when there are half as many.
+//
+// No limit for each key holds against somebody who has many keys. So let one stand
+// before it for what he has fewer of (networks), and one for all: see TakeAll.
 //
 // Most callers want Allow or Take. The methods whose names end in 2 take keys of two
 // parts, such as a user and a route, and build no string of them. Class returns the
 // limiter of keys that have another limit, such as the users of a plan.
 //
-// No method waits, and only Snapshot, Update and View allocate. A key that is in the
-// table is decided on without a lock; one that comes new, or moves to another class,
-// locks its page of the table, of up to 256 slots, for as long as it takes to look at
-// 16 of them. A refusal writes nothing but a count. A Keyed starts no goroutine, is safe
-// for concurrent use and must not be copied. A nil *Keyed lets everything pass; the
-// zero Keyed is of no use, make one with NewKeyed.
+// Asking and giving back allocate nothing. A key that has a slot is decided on without a
+// lock. One that comes new, or moves to another class, locks its page of the table, which
+// has 256 slots, for as long as it takes to look at 16 of them; if it is refused for want
+// of a slot, it does not. A Keyed starts no goroutine, is safe for concurrent use and must
+// not be copied. A nil *Keyed lets everything pass; the zero Keyed is of no use, make one
+// with NewKeyed.
 type Keyed struct {
 	space *keyspace
 	// rule is the rule in force for keys of this class. Written under space.mu.
@@ -62,18 +65,19 @@ func (k *Keyed) Name() string {
 	return k.space.name
 }
 
-// Class returns the limiter of the keys of that class, or k itself if there is no such
-// class. It has k's table, and all that k has, but the limit of the class. A key that is
-// asked for in another class than before moves there, and keeps its tokens as far as
-// the burst can hold them.
+// Class returns the limiter of the keys of that class, or of those of no class if there
+// is none of that name. It is the same table, and all that belongs to it, with the limit of
+// the class. A key that is asked for in another class than before moves there, and keeps
+// its tokens as far as the burst can hold them.
 func (k *Keyed) Class(name string) *Keyed {
 	if k == nil {
 		return nil
 	}
-	if class, ok := (*k.space.classes.Load())[name]; ok {
+	classes := *k.space.classes.Load()
+	if class, ok := classes[name]; ok {
 		return class
 	}
-	return k
+	return classes[""]
 }
 
 // Allow takes a token of key if there is one, and reports whether.

@@ -128,11 +128,17 @@ func TestKeyed_Refund(t *testing.T) {
 		k.Refund("ann", b)
 		assert.EqualValues(t, 9, k.Peek("ann", 0).Remaining())
 
+		k.Take("cleo", 6)
+		c := k.Take("cleo", 4)
+		time.Sleep(2 * time.Second)
+		k.Refund("cleo", c)
+		assert.EqualValues(t, 6, k.Peek("cleo", 0).Remaining(), "2 that came, and all 4, as nobody has taken since")
+
 		k.Refund("bob", a)
 		k.Refund("ann", k.Take("ann", 100))
 		k.Refund("ann", Decision{})
 		assert.EqualValues(t, 10, k.Peek("bob", 0).Remaining())
-		assert.EqualValues(t, 9, k.Peek("ann", 0).Remaining())
+		assert.EqualValues(t, 10, k.Peek("ann", 0).Remaining())
 	})
 }
 
@@ -198,7 +204,7 @@ func TestKeyed_Classes(t *testing.T) {
 		gold := k.Class("gold")
 		assert.Same(t, gold, k.Class("gold"))
 		assert.Same(t, k, k.Class("no such class"))
-		assert.Same(t, k, gold.Class("no such class").Class(""), "which is what keys of no class have")
+		assert.Same(t, k, gold.Class("no such class"))
 		assert.Equal(t, "users", gold.Name())
 		assert.EqualValues(t, 20, gold.Take("ann", 1).Capacity())
 		assert.EqualValues(t, 2, k.Take("bob", 1).Capacity())

@@ -22,6 +22,24 @@ type KeyedSnapshot struct {
 	Top []HotKey `json:"top,omitempty"`
 }
 
+// KeysSnapshot is what the table of a Keyed holds, and what has happened to it since it
+// was made.
+type KeysSnapshot struct {
+	// Slots is how many keys the table can hold at the very most; it is made for four
+	// fifths. Held is how many it holds, those that are full again included.
+	Slots int64 `json:"slots"`
+	Held  int64 `json:"held"`
+	// Settled is how many keys came that were not there.
+	Settled int64 `json:"settled"`
+	// Evicted is how many of these took the slot of a key whose bucket was not full, and
+	// which may have up to one burst more for it.
+	Evicted int64 `json:"evicted"`
+	// Denied is how many answers were a refusal for want of a slot; Shared how many came
+	// from the bucket that keys without a slot share.
+	Denied int64 `json:"denied"`
+	Shared int64 `json:"shared"`
+}
+
 // topShown is how many hot keys a snapshot has.
 const topShown = 20
 
