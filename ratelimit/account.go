@@ -134,13 +134,16 @@ func (a *account) decide(ctx context.Context, n, now int64) Decision {
 		return d
 	}
 	st := a.node.cur.Load()
+	if !a.node.mayTry(st, now) {
+		return a.locally(t, st, n, now)
+	}
 	if st.mode == ModeShared {
+		if !a.node.running.Load() && !a.pay(ctx, t) {
+			return a.locally(t, st, n, now)
+		}
 		if d, ok := a.othersAsk(t, n, now); ok {
 			return d
 		}
-	}
-	if !a.node.mayTry(st, now) || !a.node.running.Load() && st.mode == ModeShared && !a.pay(ctx, t) {
-		return a.locally(t, st, n, now)
 	}
 	return a.ask(ctx, t, n, now)
 }
@@ -156,15 +159,21 @@ func (a *account) look(n, now int64) Decision {
 	if !t.can(n) {
 		return t.plain(n, left)
 	}
-	if a.balance.Load() < n {
-		if d, ok := a.denial(t, n, now); ok {
-			return d
-		}
-		if a.node.cur.Load().mode == ModeFallback && t.config.OnFailure == FailLocal {
-			return a.mirror.peek(0, n, now)
-		}
+	yes := Decision{by: &t.bought, n: n, lack: -left}
+	if a.balance.Load() >= n {
+		return yes
 	}
-	return Decision{by: &t.bought, n: n, lack: -left}
+	if d, ok := a.denial(t, n, now); ok {
+		return d
+	}
+	st := a.node.cur.Load()
+	switch {
+	case st.mode == ModeShared || t.config.OnFailure == FailOpen:
+		return yes
+	case t.config.OnFailure == FailClosed || n > t.local.burst():
+		return a.unavailable(t, st, n, now)
+	}
+	return a.mirror.peek(0, n, now)
 }
 
 // left is how many tokens there are, as far as is known.
@@ -247,22 +256,22 @@ func (a *account) ask(ctx context.Context, t *terms, n, now int64) Decision {
 		d := a.deny(t, need, g, now, 0)
 		return Decision{&t.bought, n, d.until - now, d.remaining + held}
 	}
-	a.granted(t, g, g.Tokens-need, now)
+	a.granted(t, g, now, 0)
+	a.deposit(g.Tokens - need)
 	return a.sold(t, n, need, g)
 }
 
-// granted is what is to be done after the grant g with n tokens of it, for the lease.
-func (a *account) granted(t *terms, g Grant, n, now int64) {
+// granted draws from the grant g what is known of the next one.
+func (a *account) granted(t *terms, g Grant, now int64, grace time.Duration) {
 	if g.Remaining == 0 {
-		a.deny(t, 1, g, now, 0) // the next would be refused
+		a.deny(t, 1, g, now, grace)
 	} else if a.denied.Load() != nil {
 		a.denied.Store(nil)
 	}
-	a.deposit(n)
 }
 
-// deny remembers that the store has refused need tokens, or given its last but them.
-// grace is how much longer callers wait for Run to have asked again.
+// deny remembers that the store has refused need tokens, or that it would: it has given
+// all it had. grace is how much longer callers wait for Run to have asked again.
 func (a *account) deny(t *terms, need int64, g Grant, now int64, grace time.Duration) *denial {
 	retry := g.RetryAfter
 	if g.Tokens > 0 {

@@ -23,8 +23,7 @@ type desk struct {
 // that he needs to take it back.
 type teller interface {
 	taker
-	// refund takes back what d took, if anything, and counts that.
-	refund(key uint64, d Decision)
+	refunder
 	// receipt is what a ticket for d has, beside its mark: a pointer of the teller's.
 	receipt(d Decision) any
 	// wait waits for the tokens that were refused by d at now, and returns the decision

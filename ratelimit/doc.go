@@ -52,6 +52,7 @@
 //	Pacer          one after the other, evenly, with a bounded queue: no bursts at all
 //	WarmUp         a token bucket that begins slowly and gets faster with demand
 //	Shared         one limit for all processes, through a Store
+//	SharedGroup    a Shared for each key
 //
 // TakeAll takes from several at once, or from none:
 //
@@ -80,6 +81,39 @@
 // count as he likes; a SlidingLog for a few tokens that have to be counted exactly; and a
 // Limiter for what is no promise to anybody. WithRejectedCounted lets the attempts of
 // those count who guess passwords.
+//
+// # Shared limits
+//
+// A Shared limiter decides on two levels. Its Store, which all processes reach, has the
+// bucket; each process, a node, buys a lease of its tokens and gives them out by itself:
+//
+//	calls ─▶ node ◀─ lease ─┐
+//	calls ─▶ node ◀─ lease ─┼─ Store: a bucket for each key
+//	calls ─▶ node ◀─ lease ─┘
+//
+//	                     more than burst + rate × w    calls of the store
+//	a lease for each     a lease of each node          two in SyncEvery, by Run
+//	node, the default
+//	WithStrict           nothing                       one for each call, which waits
+//	store down           what the nodes held, and      none; one try in a while
+//	                     what each was the sooner told
+//
+// A lease is paid for before it is used, so in the long run the rate holds exactly. It is
+// what the node needs for SyncEvery, at most its share of what comes in that time and a
+// quarter of its share of the burst; Run buys it again when half of it is gone, and
+// returns it when nobody uses it. A node that needs less than one token in two SyncEvery
+// has none: each of its calls asks. What the store has refused is not asked for again
+// until it may be there.
+//
+// When five calls of the store have failed in a row, or WithStoreGuard's guard refuses
+// one, the node goes into ModeFallback: it decides by itself, as WithFailure says, and
+// tries the store after one second, two, four, up to thirty. FailLocal gives it its part
+// of the rate and of the burst, less what it has given out lately; the store is told of
+// what was given out meanwhile when it is back. Global thresholds are divided by the
+// nodes, which Run counts through the store; ClusterAverage multiplies by them.
+//
+// Run must run for all of this to happen in the background. Package storetest examines
+// stores; NewMemoryStore is one within a process.
 //
 // # Giving back
 //

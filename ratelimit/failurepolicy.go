@@ -6,8 +6,9 @@ import "fmt"
 type FailurePolicy uint8
 
 const (
-	// FailLocal goes on with a limit of the node's own: LocalRate, or its equal share
-	// of the limit. The nodes together stay within the limit.
+	// FailLocal goes on with a limit of the node's own: LocalRate, or its equal share of
+	// the limit, so that the nodes together stay within it. The burst is shared, too, but
+	// no node's is less than 1.
 	FailLocal FailurePolicy = iota + 1
 	// FailOpen admits everything. It is for what may be too much, but not too little.
 	FailOpen

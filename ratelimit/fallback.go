@@ -43,8 +43,19 @@ func (a *account) unavailable(t *terms, st *stay, n, now int64) Decision {
 
 // owe notes that n tokens were given out that the store does not know of.
 func (a *account) owe(n int64) {
-	if a.unpaid.Add(n) == n {
+	a.unpaid.Add(n)
+	if !a.listed.Load() {
 		a.kick()
+	}
+}
+
+// disown notes that n of them have come back, unless the store has been told already.
+func (a *account) disown(n int64) {
+	for {
+		unpaid := a.unpaid.Load()
+		if a.unpaid.CompareAndSwap(unpaid, max(0, unpaid-n)) {
+			return
+		}
 	}
 }
 

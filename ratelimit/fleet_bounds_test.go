@@ -78,30 +78,42 @@ func TestFleet_KeepsItsBounds(t *testing.T) {
 	}
 }
 
-// What calls wait for in a steady state is nothing, below the limit and above it.
+// What calls wait for in a steady state is nothing: below the limit, at it and far
+// above it, with a burst that leaves room for leases and with one that does not.
 func TestFleet_DoesNoIOOnTheWayOfACall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 10, Global(PerSecond(1000)))
-		f.wire.delay.Store(int64(time.Millisecond))
-		for _, c := range []struct {
-			name  string
-			every time.Duration
-			calls int64 // of the store by a node in a second, at most
-		}{
-			{"half of the limit", 20 * time.Millisecond, 30},
-			{"three times the limit", 3333 * time.Microsecond, 50},
-		} {
-			f.flood(f.nodes, 1, c.every, 2*time.Second) // until it is steady
-			f.take()
-			before := f.wire.takes.Load()
-			f.flood(f.nodes, 1, c.every, 5*time.Second)
-			assert.LessOrEqual(t, f.waited, f.asked/1000, "%s: of %d calls, those that waited", c.name, f.asked)
-			assert.LessOrEqual(t, f.wire.takes.Load()-before, c.calls*5*10, "%s: calls of the store", c.name)
-		}
-		for _, s := range f.nodes {
-			assert.Zero(t, s.Snapshot().Node.Store.Lost)
-		}
-	})
+	for _, c := range []struct {
+		burst int64
+		every time.Duration // at each of ten nodes; 10 ms is the limit
+		calls int64         // of the store by a node in a second, at most
+	}{
+		{1000, 20 * time.Millisecond, 30},
+		{1000, 9 * time.Millisecond, 45},
+		{1000, 3333 * time.Microsecond, 45},
+		{1000, 500 * time.Microsecond, 45},
+		{100, 9 * time.Millisecond, 120},
+		{100, 500 * time.Microsecond, 180},
+		{40, 20 * time.Millisecond, 60},
+		{40, 9 * time.Millisecond, 140},
+		{40, 3333 * time.Microsecond, 180},
+		{40, 500 * time.Microsecond, 220},
+	} {
+		t.Run(fmt.Sprintf("burst %d, every %v", c.burst, c.every), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t, 10, Global(PerSecond(1000)), WithBurst(c.burst))
+				f.wire.delay.Store(int64(time.Millisecond))
+				f.flood(f.nodes, 1, c.every, 2*time.Second) // until it is steady
+				f.take()
+				before := f.wire.takes.Load()
+				f.flood(f.nodes, 1, c.every, time.Second)
+				assert.LessOrEqual(t, f.waited, f.asked/500, "of %d calls, those that waited", f.asked)
+				assert.LessOrEqual(t, f.wire.takes.Load()-before, c.calls*10, "calls of the store")
+				assert.GreaterOrEqual(t, len(f.admitted), min(f.asked, 1000)*90/100)
+				for _, s := range f.nodes {
+					assert.Zero(t, s.Snapshot().Node.Store.Lost)
+				}
+			})
+		})
+	}
 }
 
 // A key that is refused is asked for once until it may be there again, however many

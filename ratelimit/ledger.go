@@ -118,11 +118,29 @@ func (a *account) received(g Grant, err error, surplus, room int64) {
 	}
 }
 
+// quiet reports whether the account has nothing of the store's, and nothing for it.
+func (a *account) quiet() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.balance.Load() == 0 && a.unpaid.Load() == 0 && a.debts.Load() == 0 && len(a.ledger.returns) == 0 && a.ledger.excess == 0
+}
+
 // idle reports whether nothing has been asked for during the terms' ttl.
 func (a *account) idle(t *terms, now int64) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return now-a.ledger.moved >= int64(t.ttl)
+}
+
+// drop forgets all that is the store's or for it: no store is asked any more.
+func (a *account) drop() {
+	a.low.Store(-1)
+	a.node.stats.lost.Add(a.withdraw(math.MaxInt64))
+	a.unpaid.Store(0)
+	a.debts.Store(0)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ledger = ledger{pending: a.ledger.pending}
 }
 
 // giveUp returns the lease to the store.

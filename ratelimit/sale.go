@@ -36,15 +36,13 @@ func (a *account) takeBack(d Decision) {
 		a.bringBack(purchase{by.receipt, by.tokens})
 	case *terms:
 		if d.by == &by.open {
-			a.unpaid.Add(-d.n)
+			a.disown(d.n)
 			return
 		}
 		a.deposit(d.n)
 	case *claim:
 		a.mirror.refund(0, d)
-		if by.most > 0 && a.terms.Load().asks {
-			a.unpaid.Add(-d.n)
-		}
+		a.disown(d.n)
 	}
 }
 

@@ -167,7 +167,13 @@ func (s *Shared) take(_ uint64, n, now int64) Decision {
 	return s.decide(context.Background(), n, now)
 }
 
-func (s *Shared) peek(_ uint64, n, now int64) Decision { return s.look(n, now) }
+func (s *Shared) peek(_ uint64, n, now int64) Decision {
+	d := s.look(n, now)
+	if t := s.terms.Load(); !d.OK() && d.by == &t.bought && t.most > 0 && t.can(n) {
+		s.hunger(t, n)
+	}
+	return d
+}
 
 func (s *Shared) giveBack(_ uint64, d Decision, _ int64) { s.takeBack(d) }
 

@@ -174,8 +174,7 @@ func (g *SharedGroup) make(m *roster.Member[Shared], now int64) *Shared {
 
 func (s *Shared) dispensable(now int64) bool {
 	d := s.denied.Load()
-	return s.balance.Load() == 0 && s.unpaid.Load() == 0 && s.debts.Load() == 0 && (d == nil || now >= d.until) &&
-		s.waiting.Load() == 0 && s.mirror.waiting.Load() == 0 && s.missing(now) == 0
+	return s.quiet() && (d == nil || now >= d.until) && s.waiting.Load() == 0 && s.missing(now) == 0
 }
 
 func (s *Shared) lastAt(int64) int64 {

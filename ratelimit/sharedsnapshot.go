@@ -98,7 +98,7 @@ func (s *Shared) Snapshot() SharedSnapshot {
 	}
 	now := clock.Now()
 	snap := s.account.snapshot(now)
-	snap.Waiting = s.waiting.Load() + s.mirror.waiting.Load()
+	snap.Waiting = s.waiting.Load()
 	snap.Node = s.node.snapshot(now)
 	return snap
 }

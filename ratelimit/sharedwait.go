@@ -105,15 +105,15 @@ func (s *Shared) admitLater(ctx context.Context, d Decision, now int64) (stage.T
 // them.
 func (s *Shared) wait(ctx context.Context, n, now int64) (Decision, error) {
 	t := s.current()
-	st := s.node.cur.Load()
-	if !t.asks || !s.node.mayTry(st, now) {
-		return s.waitLocally(ctx, t, st, n, now)
-	}
 	if s.waiting.Add(1) > int64(t.config.MaxWaiters) {
 		s.waiting.Add(-1)
 		return s.refuse(t, n, now, ReasonMaxWaiters)
 	}
 	defer s.waiting.Add(-1)
+	st := s.node.cur.Load()
+	if !t.asks || !s.node.mayTry(st, now) {
+		return s.waitLocally(ctx, t, st, n, now)
+	}
 	longest, why := t.local.longest(), ReasonMaxWait
 	if deadline, ok := ctx.Deadline(); ok {
 		if d := time.Duration(clock.At(deadline) - 1 - now); d < longest { // a token at the deadline is of no use
@@ -149,7 +149,7 @@ func (s *Shared) refuse(t *terms, n, now int64, reason string) (Decision, error)
 	s.node.tally.refuse(reason)
 	d, ok := s.denial(t, n, now)
 	if !ok {
-		d = Decision{&t.bought, n, 1, s.left()}
+		d = Decision{&t.bought, n, max(1, int64(t.lasts(1))), s.left()}
 	}
 	return d, d.refusal(reason, nil)
 }

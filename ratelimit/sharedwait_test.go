@@ -146,3 +146,24 @@ func TestSharedWait_Fallback(t *testing.T) {
 		assert.Positive(t, s.Snapshot().Owed)
 	})
 }
+
+// A caller who is one too many to wait does not keep others from trying the store.
+func TestSharedWait_OneTooManyKeepsNobodyFromTrying(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newStill(t, 1, Global(PerSecond(10)), WithMaxWaiters(0), WithFailure(FailClosed))
+		f.fail()
+		f.wire.down.Store(false)
+		time.Sleep(2 * time.Second)
+		var refused *LimitError
+		require.ErrorAs(t, f.nodes[0].waitAsOneTooMany(t.Context()), &refused)
+		assert.Equal(t, ReasonMaxWaiters, refused.Reason())
+		assert.True(t, f.nodes[0].Allow())
+		assert.Equal(t, ModeShared, f.nodes[0].Snapshot().Node.Mode)
+	})
+}
+
+// waitAsOneTooMany waits without having asked first.
+func (s *Shared) waitAsOneTooMany(ctx context.Context) error {
+	_, err := s.wait(ctx, 1, clock.Now())
+	return err
+}

@@ -58,12 +58,13 @@ func (t *terms) localConfig() Config {
 		return c
 	}
 	c.MaxDebt = 0
-	if c.Rate = t.quota.Rate.share(t.nodes); t.config.LocalRate != (Rate{}) {
+	if t.config.Threshold.Kind == GlobalThreshold {
+		c.Rate = c.Rate.share(t.nodes)
+	}
+	if t.config.LocalRate != (Rate{}) {
 		c.Rate = t.config.LocalRate
 	}
-	if !c.Rate.IsUnlimited() && !c.Rate.IsBlocked() {
-		c.Burst = max(1, min(t.quota.Burst/t.nodes, c.Rate.within(maxFill)))
-	}
+	c.Burst = max(1, min(t.quota.Burst/t.nodes, c.Rate.within(maxFill)))
 	return c
 }
 

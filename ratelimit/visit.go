@@ -15,12 +15,12 @@ func (a *account) visit(ctx context.Context) (due int64) {
 	st := a.node.cur.Load()
 	switch {
 	case st.mode == ModeFallback:
-		if a.unpaid.Load() == 0 && a.debts.Load() == 0 && a.balance.Load() == 0 {
+		if a.quiet() {
 			return 0
 		}
 		return max(soon, st.until.Load())
 	case !t.asks:
-		a.giveUp(ctx, t)
+		a.drop()
 		return 0
 	case !a.pay(ctx, t):
 		return soon
@@ -34,7 +34,7 @@ func (a *account) supply(ctx context.Context, t *terms) (due int64) {
 	now := clock.Now()
 	hungry, held := a.wanted.Load() > 0, a.balance.Load()
 	if d := a.denied.Load(); d != nil && d.terms == t && now < d.askAt {
-		if hungry || held > 0 {
+		if hungry || held > 0 || a.low.Load() >= 0 {
 			return d.askAt
 		}
 		return 0
@@ -48,7 +48,7 @@ func (a *account) supply(ctx context.Context, t *terms) (due int64) {
 		return 0
 	case held <= a.low.Load() || hungry:
 		if room := a.claim(); room > 0 {
-			return a.buy(ctx, t, room)
+			return a.buy(ctx, t, room, hungry)
 		}
 	}
 	if held > 0 || hungry {
@@ -57,23 +57,31 @@ func (a *account) supply(ctx context.Context, t *terms) (due int64) {
 	return 0
 }
 
-// buy buys up to room tokens, and returns when to come again.
-func (a *account) buy(ctx context.Context, t *terms, room int64) (due int64) {
+// buy buys up to room tokens, and returns when to come again. Callers who find nothing
+// leave it to Run to ask again when the store has not much either: hungry says that
+// there are some.
+func (a *account) buy(ctx context.Context, t *terms, room int64, hungry bool) (due int64) {
 	g, err := a.node.take(ctx, t.config.StoreTimeout, a.key, t.quota, Ask{Min: 1, Max: room})
 	now := clock.Now()
 	a.received(g, err, g.Tokens, room)
+	grace := t.config.StoreTimeout / 4
 	switch {
 	case err != nil:
 		return clock.After(now, t.config.SyncEvery)
-	case g.Tokens == room:
-		a.granted(t, g, g.Tokens, now)
-		return clock.After(now, t.ttl)
-	case g.Tokens == 0:
-		a.node.stats.denials.Add(1)
+	case g.Tokens < room:
+		if g.Tokens == 0 {
+			a.node.stats.denials.Add(1)
+		}
+		due = a.deny(t, 1, g, now, grace).askAt
+	case hungry && g.Remaining < 2*t.nodes*t.most:
+		a.denied.Store(&denial{terms: t, need: 1, remaining: g.Remaining, ready: now, askAt: now, until: clock.After(now, grace)})
+		due = clock.After(now, t.ttl)
+	default:
+		a.granted(t, g, now, grace)
+		due = clock.After(now, t.ttl)
 	}
-	d := a.deny(t, 1, g, now, t.config.StoreTimeout/4)
 	a.deposit(g.Tokens)
-	return d.askAt
+	return due
 }
 
 // close returns all that the account holds.

@@ -49,20 +49,21 @@ func forgetsNoSoonerThanFull(t *trial) {
 
 func refillsAtOnceAfterSetBack(t *trial) {
 	t.need(t.Step != nil, "Step")
-	q := ratelimit.Quota{Rate: ratelimit.PerSecond(10), Burst: 10}
 	t.take(hourly, 6)
 	t.key.Key = "empty"
+	t.take(hourly, 10)
+	q := ratelimit.Quota{Rate: ratelimit.PerSecond(10), Burst: 10}
+	t.key.Key = "fast"
 	t.take(q, 10)
 	t.Step(-10 * time.Minute)
-	g := t.ask(q, ratelimit.Ask{Min: 10, Max: 10})
-	if g.Tokens > 0 {
-		t.errorf("granted 10 of an empty bucket when the clock was set back")
-	}
-	t.within("RetryAfter", g.RetryAfter, 0, time.Second)
+	t.left(q) // when the store may notice
 	t.pass(200 * time.Millisecond)
 	t.take(q, 1)
 	t.key.Key = "key"
 	t.want("what is left of 4 when the clock was set back", t.left(hourly), int64(4))
+	t.key.Key = "empty"
+	g := t.refused(hourly, 1)
+	t.within("RetryAfter of an empty bucket", g.RetryAfter, 0, time.Hour)
 }
 
 func fullAtMostAfterSetForward(t *trial) {
