@@ -46,6 +46,10 @@ var reads = map[string]float64{
 	"LimitAllow/sluice-uncounted":         1,
 	"LimitDeny/sluice":                    1,
 	"LimitDeny/sluice-uncounted":          1,
+	"Keyed1K/sluice":                      1,
+	"Keyed1K/sluice-uncounted":            1,
+	"Keyed/sluice":                        1,
+	"Keyed/sluice-uncounted":              1,
 	"Layers/sluice":                       1,
 	"Layers/sluice-uncounted":             1,
 	"Layers/sluice-refused":               1,
@@ -91,6 +95,8 @@ var paces = []pace{
 	{"limiter: a token taken, uncounted", "LimitAllow/sluice-uncounted", 33, ""},
 	{"limiter: a call refused and counted", "LimitDeny/sluice", 35, ""},
 	{"limiter: a call refused, uncounted", "LimitDeny/sluice-uncounted", 29, ""},
+	{"keyed, 1 000 keys: a token taken, uncounted", "Keyed1K/sluice-uncounted", 42, ""},
+	{"keyed, 100 000 keys: a token taken, uncounted", "Keyed/sluice-uncounted", 64, ""},
 	{"three layers: a token of each, uncounted", "Layers/sluice-uncounted", 52, ""},
 	{"three layers: a call refused by the last, uncounted", "Layers/sluice-refused-uncounted", 30, ""},
 }
@@ -141,6 +147,8 @@ func besides(bench string, peers ...string) measured {
 var rivals = []limit{
 	{"bulkhead: a place taken and given back, x/sync", besides("Bulkhead/sluice", "Bulkhead/xsync"), 0.6},
 	{"limiter: a token taken, uncounted, the best of x/time, failsafe-go and uber", besides("LimitAllow/sluice-uncounted", "LimitAllow/xtime", "LimitAllow/failsafe", "LimitAllow/uber"), 0.85},
+	{"keyed, 1 000 000 keys: a token taken, uncounted, a reading of the clock and of one word", besides("Keyed1M/sluice-uncounted", "Keyed1M/floor"), 1.15},
+	{"keyed, 1 000 000 keys: a token taken, uncounted, go-limiter", besides("Keyed1M/sluice-uncounted", "Keyed1M/golimiter"), 0.75},
 }
 
 var contended = []limit{
@@ -174,6 +182,7 @@ var space = []limit{
 	{"allocations, retry around a success, with a budget", allocs("Retry/sluice-budget"), 0},
 	{"allocations, limiter: a token taken and counted", allocs("LimitAllow/sluice"), 0},
 	{"allocations, limiter: a call refused and counted", allocs("LimitDeny/sluice"), 0},
+	{"allocations, keyed, 1 000 000 keys: a token taken", allocs("Keyed1M/sluice"), 0},
 	{"allocations, three layers: a token of each", allocs("Layers/sluice"), 0},
 	{"allocations, three layers: a call refused by the last", allocs("Layers/sluice-refused"), 0},
 	{"10 000 idle breakers: MiB", idle("IdleBreakers/sluice", "MiB"), 9},

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -85,30 +87,36 @@ func TestBesides_TheQuickest(t *testing.T) {
 func TestBars_NameBenchmarksThatExist(t *testing.T) {
 	files, err := filepath.Glob("../*_test.go")
 	require.NoError(t, err)
-	words := regexp.MustCompile(`func Benchmark(\w+)|(?:run|idle)\(b, "([^"]+)"`)
+	words := regexp.MustCompile(`func [bB]enchmark(\w+)(?:.*\{ benchmark(\w+)\()?|(?:run|idle)\(b, "([^"]+)"`)
 	exists, bench := map[string]bool{}, ""
+	same := map[string]string{} // a benchmark → the one that has its rows
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		for _, m := range words.FindAllStringSubmatch(string(text), -1) {
 			if m[1] != "" {
 				bench = m[1]
+				same[bench] = cmp.Or(m[2], bench)
 				continue
 			}
-			exists[bench+"/"+m[2]] = true
+			exists[bench+"/"+m[3]] = true
 		}
 	}
+	isThere := func(name string) {
+		bench, row, _ := strings.Cut(name, "/")
+		assert.True(t, exists[same[bench]+"/"+row], "no benchmark is named %s", name)
+	}
 	for name := range reads {
-		assert.Contains(t, exists, name)
+		isThere(name)
 	}
 	for _, bar := range paces {
-		assert.Contains(t, exists, bar.bench)
+		isThere(bar.bench)
 		assert.Contains(t, reads, bar.bench)
 		if bar.above != "" {
-			assert.Contains(t, exists, bar.above)
+			isThere(bar.above)
 		}
 	}
 	for _, bar := range slices.Concat(rivals, contended, space) {
-		assert.Contains(t, exists, bar.bench)
+		isThere(bar.bench)
 	}
 }
