@@ -30,9 +30,9 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // Strict decodes data, one JSON document, into what into points to. As with
-// encoding/json, absent keys keep what was there, and the case of a key does not
-// matter. Unlike it, Strict refuses unknown keys, keys that stand twice in one
-// object, and anything after the document.
+// encoding/json, absent keys keep what was there. Unlike it, Strict refuses unknown
+// keys, also those that differ from a known one by their case alone, keys that stand
+// twice in one object, and anything after the document.
 //
 // All complaints are joined, up to a hundred, each an *Error with the path of its
 // key, also where a nested type decodes itself with Strict. After an error what
@@ -41,7 +41,7 @@ func Strict(data []byte, into any) error {
 	if !json.Valid(data) {
 		return &Error{Err: syntax(data)}
 	}
-	if errs := repeated(data); errs != nil {
+	if errs := checkKeys(data, reflect.TypeOf(into)); errs != nil {
 		return join(errs)
 	}
 	err := decode(data, into)
