@@ -121,7 +121,9 @@ var house = map[string]tenant{
 		"internal/clock":    "schedules",
 		"internal/jsontime": "durations in Config",
 		"internal/notify":   "listeners, in order and without a lock",
+		"internal/stripe":   "picks by version, which every pick adds to",
 	}},
+	"canary/hashes": {floor: room}, // what other products put their users through; pure functions
 
 	"httpguard": {porch, map[string]string{
 		".":                 "outcomes, rejections, priorities, Bypass",
