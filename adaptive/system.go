@@ -31,7 +31,9 @@ import (
 // that begins and ends a call in different places. Run looks at the signals; start it
 // once and leave it running.
 //
-// Allow, Do and settling take no lock and allocate nothing, nor does refusing. The
+// Allow, Do and settling take no lock and allocate nothing, nor does refusing. How long
+// calls take is measured, and AvgRT and the capacity known, only while a rule asks for
+// it: AvgRT, Load1 or the mode BBR. Without these nobody reads the clock for a call. The
 // priority in a ctx is looked at only when the call is about to be refused. A System is
 // safe for concurrent use and must not be copied. A nil *System lets everything pass;
 // the zero System is of no use, make one with NewSystem.
@@ -87,6 +89,9 @@ func (s *System) Allow(ctx context.Context) (SystemPermit, error) {
 	}
 	if err := s.enter(ctx); err != nil {
 		return SystemPermit{}, err
+	}
+	if !s.verdict.Load().timed {
+		return SystemPermit{system: s, ctx: ctx}, nil
 	}
 	return SystemPermit{system: s, start: clock.Now(), ctx: ctx}, nil
 }

@@ -97,7 +97,7 @@ func TestSystem_CapacityInNanoseconds(t *testing.T) {
 		tr.add(now, c)
 		now += int64(tickSystem)
 		c.succeeded += 2000
-		c.successTime += 2000 * int64(100*time.Microsecond)
+		c.successes = measured{c.succeeded, c.succeeded * int64(100*time.Microsecond)}
 	}
 	assert.InDelta(t, 2, tr.capacity(now).value, 0.01, "20 000 a second × 0.1 ms")
 	qps, rt := tr.rates(now, &c)
@@ -117,7 +117,7 @@ func TestSystem_CapacityIsNotThatOfOneLuckyCall(t *testing.T) {
 		tr.add(now, c)
 		now += int64(tickSystem)
 		c.succeeded += 101
-		c.successTime += 100*int64(10*ms) + 1000
+		c.successes = measured{c.succeeded, c.successes.time + 100*int64(10*ms) + 1000}
 	}
 	assert.InDelta(t, 10, tr.capacity(now).value, 0.2)
 }

@@ -76,6 +76,9 @@ func (c *SystemConfig) thresholds(cores float64) (t [signals]float64) {
 	return t
 }
 
+// timed reports whether any rule needs to know how long calls take.
+func (c *SystemConfig) timed() bool { return c.AvgRT > 0 || c.Load1 != 0 || c.Mode == BBR }
+
 // systemConfigJSON is SystemConfig as JSON has it.
 type systemConfigJSON struct {
 	Mode        SystemMode        `json:"mode"`

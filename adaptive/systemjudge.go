@@ -6,6 +6,7 @@ import "sync/atomic"
 // zero verdict lets all pass. It never changes but for entries.
 type verdict struct {
 	watchful bool // whether anything of this is to be looked at
+	timed    bool // whether anybody wants to know how long calls take
 
 	all   *OverloadError  // refuses every call, if not nil
 	share *OverloadError  // refuses a share of the calls
@@ -60,7 +61,7 @@ type sight struct {
 // the next one. There is one at a time.
 func (s *System) tick(now int64, seen sight) {
 	j, config, c := &s.judge, s.config.Load(), s.counts()
-	v := &verdict{at: now, cpu: seen.cpuFinding, capacity: j.traffic.capacity(now)}
+	v := &verdict{timed: config.timed(), at: now, cpu: seen.cpuFinding, capacity: j.traffic.capacity(now)}
 	v.findings = j.find(now, config, &c, seen, s.delays.take(), v.capacity)
 	j.mix.add(c.sampled)
 	switch config.Mode {

@@ -25,7 +25,7 @@ import (
 type SystemPermit struct {
 	_      noCopy
 	system *System
-	start  int64
+	start  int64 // 0: nobody wants to know
 	ctx    context.Context
 }
 
@@ -33,7 +33,7 @@ type SystemPermit struct {
 // callers want this.
 func (p *SystemPermit) Done(err error) {
 	if s := p.take(); s != nil {
-		s.settle(p.start, clock.Now(), sluice.Classify(p.ctx, err))
+		s.settle(p.start, p.now(), sluice.Classify(p.ctx, err))
 	}
 }
 
@@ -41,7 +41,7 @@ func (p *SystemPermit) Done(err error) {
 // Success, as a nil error does, and a number that is no Outcome as Ignored.
 func (p *SystemPermit) Settle(o sluice.Outcome) {
 	if s := p.take(); s != nil {
-		s.settle(p.start, clock.Now(), cmp.Or(o, sluice.Success))
+		s.settle(p.start, p.now(), cmp.Or(o, sluice.Success))
 	}
 }
 
@@ -57,7 +57,7 @@ func (p *SystemPermit) Cancel() {
 // ignored instead. After another settling Close does nothing.
 func (p *SystemPermit) Close() {
 	if s := p.take(); s != nil {
-		s.settle(p.start, clock.Now(), abandoned(p.ctx))
+		s.settle(p.start, p.now(), abandoned(p.ctx))
 	}
 }
 
@@ -67,6 +67,14 @@ func abandoned(ctx context.Context) sluice.Outcome {
 		return sluice.Ignored
 	}
 	return sluice.Failure
+}
+
+// now reads the clock if anybody wants to know how long the call took.
+func (p *SystemPermit) now() int64 {
+	if p.start == 0 {
+		return 0
+	}
+	return clock.Now()
 }
 
 // take returns the System to whoever settles first, nil to all others.

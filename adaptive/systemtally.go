@@ -18,13 +18,26 @@ type systemTally struct {
 	turned   [stripe.Cells]refusals
 }
 
-// endings counts calls that have ended, by how, and how long they took. Written by
-// settle, the time after the count.
+// endings counts calls that have ended, by how. Written by settle.
 type endings struct {
-	succeeded, successTime atomic.Int64
-	failed, failureTime    atomic.Int64 // Throttled is among them
-	ignored                atomic.Int64
-	_                      [stripe.Line - 5*8]byte
+	succeeded lengths
+	failed    lengths // Throttled is among them
+	ignored   atomic.Int64
+	_         [stripe.Line - 7*8]byte
+}
+
+// lengths counts calls, and how long those took of which it was measured. Written by
+// add, the time after the count.
+type lengths struct{ unmeasured, measured, time atomic.Int64 }
+
+// add counts a call that began at start, which is 0 if that was not measured.
+func (l *lengths) add(start, now int64) {
+	if start == 0 {
+		l.unmeasured.Add(1)
+		return
+	}
+	l.measured.Add(1)
+	l.time.Add(now - start)
 }
 
 // refusals counts calls that were refused, by the signal, and those that were about to
@@ -35,16 +48,14 @@ type refusals struct {
 	_       [2*stripe.Line - (signals+classes)*8]byte
 }
 
-// settle counts a call that has ended.
+// settle counts a call that has ended; start is 0 if nobody has asked how long it takes.
 func (s *System) settle(start, now int64, o sluice.Outcome) {
 	e := &s.ended[stripe.Index()]
 	switch o {
 	case sluice.Success:
-		e.succeeded.Add(1)
-		e.successTime.Add(now - start)
+		e.succeeded.add(start, now)
 	case sluice.Failure, sluice.Throttled:
-		e.failed.Add(1)
-		e.failureTime.Add(now - start)
+		e.failed.add(start, now)
 	default:
 		e.ignored.Add(1)
 	}
@@ -64,18 +75,44 @@ func (s *System) sample(class int) { s.turned[stripe.Index()].sampled[class].Add
 // counts is the tally at one moment, since NewSystem.
 type counts struct {
 	inFlight, succeeded, failed, ignored int64
-	successTime, failureTime             int64
+	successes, failures                  measured
 	refused                              [signals]int64
 	sampled                              [classes]int64
+}
+
+// measured is of how many calls it is known how long they took, and how long that was.
+type measured struct{ calls, time int64 }
+
+// count adds what l counts to m, and returns how many calls it counts in all.
+func (m *measured) count(l *lengths) (calls int64) {
+	m.time += l.time.Load()
+	n := l.measured.Load()
+	m.calls += n
+	return n + l.unmeasured.Load()
+}
+
+// since is what came after before.
+func (m measured) since(before measured) measured {
+	return measured{m.calls - before.calls, m.time - before.time}
+}
+
+func (m measured) plus(other measured) measured {
+	return measured{m.calls + other.calls, m.time + other.time}
+}
+
+// mean is in seconds.
+func (m measured) mean() reading {
+	if m.calls <= 0 {
+		return reading{}
+	}
+	return known(time.Duration(m.time / m.calls).Seconds())
 }
 
 func (t *systemTally) counts() (c counts) {
 	for i := range t.ended {
 		e := &t.ended[i]
-		c.successTime += e.successTime.Load()
-		c.failureTime += e.failureTime.Load()
-		c.succeeded += e.succeeded.Load()
-		c.failed += e.failed.Load()
+		c.succeeded += c.successes.count(&e.succeeded)
+		c.failed += c.failures.count(&e.failed)
 		c.ignored += e.ignored.Load()
 	}
 	c.inFlight = max(t.inFlight.Load(), 0)

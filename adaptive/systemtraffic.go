@@ -52,12 +52,12 @@ func (t *traffic) add(now int64, c counts) {
 	if now < clock.After(t.since.at, sliceLength) {
 		return
 	}
-	if done := m.succeeded - t.since.succeeded; done > 0 {
+	if took := m.successes.since(t.since.successes).mean(); took.known {
 		t.newest = (t.newest + 1) % len(t.slices)
 		t.slices[t.newest] = slice{
 			until:     now,
-			perSecond: float64(done) / time.Duration(now-t.since.at).Seconds(),
-			took:      time.Duration((m.successTime - t.since.successTime) / done).Seconds(),
+			perSecond: float64(m.succeeded-t.since.succeeded) / time.Duration(now-t.since.at).Seconds(),
+			took:      took.value,
 		}
 	}
 	t.since = m
@@ -90,11 +90,7 @@ func (t *traffic) rates(now int64, c *counts) (qps, rt reading) {
 		return reading{}, reading{}
 	}
 	qps = known(float64(max(c.asked()-before.asked(), 0)) / time.Duration(now-before.at).Seconds())
-	if ended := c.succeeded + c.failed - before.succeeded - before.failed; ended > 0 {
-		took := c.successTime + c.failureTime - before.successTime - before.failureTime
-		rt = known(time.Duration(took / ended).Seconds())
-	}
-	return qps, rt
+	return qps, c.successes.plus(c.failures).since(before.successes.plus(before.failures)).mean()
 }
 
 // budget is how many calls may be admitted until the next tick, if so many may be in a
