@@ -9,6 +9,7 @@ import (
 	"github.com/sluicego/sluice"
 	"github.com/sluicego/sluice/internal/clock"
 	"github.com/sluicego/sluice/internal/stage"
+	"github.com/sluicego/sluice/internal/stripe"
 )
 
 // System protects this process from more calls than it can serve: it watches how busy
@@ -139,7 +140,7 @@ func (s *System) enter(ctx context.Context) error {
 	if v.watchful {
 		return s.examine(ctx, v)
 	}
-	s.inFlight.Add(1)
+	s.passed[stripe.Index()].entered.Add(1)
 	return nil
 }
 
@@ -157,26 +158,22 @@ func (s *System) examine(ctx context.Context, v *verdict) error {
 			}
 		}
 	}
-	// Nobody who is refused leaves a mark in inFlight but for a moment.
-	if v.crowd != nil && (s.inFlight.Load() >= v.bound || s.inFlight.Add(1) > v.bound && s.leave()) {
+	if v.crowd != nil && s.underWay() >= v.bound {
+		return s.refuse(v.crowd)
+	}
+	// Whoever counts himself first and all others after that finds too many, if there are;
+	// of those that come at once this may be all. Then none of them leaves a mark.
+	entered := &s.passed[stripe.Index()].entered
+	entered.Add(1)
+	if v.crowd != nil && s.underWay() > v.bound {
+		entered.Add(-1)
 		return s.refuse(v.crowd)
 	}
 	if v.rush != nil && v.entries.Add(1) > v.budget {
-		if v.crowd != nil {
-			s.leave()
-		}
+		entered.Add(-1)
 		return s.refuse(v.rush)
 	}
-	if v.crowd == nil {
-		s.inFlight.Add(1)
-	}
 	return nil
-}
-
-// leave undoes what enter did to inFlight.
-func (s *System) leave() bool {
-	s.inFlight.Add(-1)
-	return true
 }
 
 // classes is how many kinds of calls are told apart when they are refused.

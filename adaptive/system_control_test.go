@@ -96,7 +96,7 @@ func TestSystem_CapacityInNanoseconds(t *testing.T) {
 	for range 30 {
 		tr.add(now, c)
 		now += int64(tickSystem)
-		c.succeeded += 2000
+		c.entered, c.succeeded = c.entered+2000, c.succeeded+2000
 		c.successes = measured{c.succeeded, c.succeeded * int64(100*time.Microsecond)}
 	}
 	assert.InDelta(t, 2, tr.capacity(now).value, 0.01, "20 000 a second × 0.1 ms")

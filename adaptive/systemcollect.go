@@ -33,7 +33,7 @@ func (s *System) Collect(yield func(metrics.Sample) bool) {
 		{&descSystemCalls, []string{"success"}, float64(c.succeeded)},
 		{&descSystemCalls, []string{"failure"}, float64(c.failed)},
 		{&descSystemCalls, []string{"ignored"}, float64(c.ignored)},
-		{&descSystemInFlight, nil, float64(c.inFlight)},
+		{&descSystemInFlight, nil, float64(c.inFlight())},
 		{&descSystemShed, nil, v.probability},
 	} {
 		if !yield(metrics.Sample{Desc: m.desc, Labels: append([]string{s.name}, m.labels...), Value: m.value}) {

@@ -89,14 +89,14 @@ func (j *judge) find(now int64, config *SystemConfig, c *counts, seen sight, own
 	}
 	qps, rt := j.traffic.rates(now, c)
 	values := [signals]reading{
-		QueueDelay: delay, Load1: seen.load1, CPU: seen.cpu, AvgRT: rt, EntryQPS: qps, Concurrency: known(float64(c.inFlight)),
+		QueueDelay: delay, Load1: seen.load1, CPU: seen.cpu, AvgRT: rt, EntryQPS: qps, Concurrency: known(float64(c.inFlight())),
 	}
 	thresholds := config.thresholds(seen.cores)
 	// A high load is no overload while no more calls are under way than can be worked on:
 	// something else causes it, or they wait for a disk. By chance there are more at some
 	// moments, so this is about a whole second, and half of the capacity and one more.
 	j.calls.tau = lately
-	j.calls.add(now, float64(c.inFlight))
+	j.calls.add(now, float64(c.inFlight()))
 	crowded := capacity.known && j.calls.value > 1.5*capacity.value+1
 	for i := QueueDelay; i < signals; i++ {
 		above := values[i].known && thresholds[i] > 0 && values[i].value > thresholds[i] && (i != Load1 || crowded)
@@ -176,7 +176,7 @@ func (j *judge) block(s *System, v *verdict, now int64, c *counts, m SystemMode)
 	switch {
 	case v.all != nil:
 		v.cause = v.all.signal
-	case v.crowd != nil && c.inFlight >= v.bound:
+	case v.crowd != nil && c.inFlight() >= v.bound:
 		v.cause = v.crowd.signal
 	case v.rush != nil && v.findings[EntryQPS].since > 0:
 		v.cause = EntryQPS

@@ -66,7 +66,7 @@ func (s *System) snapshot(now int64) SystemSnapshot {
 	snap := SystemSnapshot{
 		Name: s.name, Mode: s.config.Load().Mode, Running: s.running.Load(),
 		Cause: v.cause, Probability: v.probability, Capacity: v.capacity.value,
-		CPUSource: v.cpu.source, InFlight: c.inFlight,
+		CPUSource: v.cpu.source, InFlight: c.inFlight(),
 		Totals: SystemTotalsSnapshot{Success: c.succeeded, Failure: c.failed, Ignored: c.ignored, Refused: map[Signal]int64{}},
 	}
 	if v.cpu.problem != nil {

@@ -3,28 +3,30 @@ package adaptive
 import (
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/sluicego/sluice"
 	"github.com/sluicego/sluice/internal/stripe"
 )
 
-// systemTally counts calls. What most of them write is spread over cache lines, and
-// apart from what all of them read.
+// systemTally counts calls. What they write is spread over cache lines, and apart from
+// what all of them read: while all is well, two of them have no line in common.
 type systemTally struct {
-	_        [stripe.Line]byte
-	inFlight atomic.Int64 // raised by enter, lowered by settle
-	_        [stripe.Line]byte
-	ended    [stripe.Cells]endings
-	turned   [stripe.Cells]refusals
+	_      [stripe.Line]byte
+	passed [stripe.Cells]passages
+	turned [stripe.Cells]refusals
 }
 
-// endings counts calls that have ended, by how. Written by settle.
-type endings struct {
-	succeeded lengths
-	failed    lengths // Throttled is among them
+// passages counts calls that were admitted and that have ended, by how. It fills a
+// line.
+type passages struct {
+	entered   atomic.Int64 // raised by enter, and lowered again for one it refuses after that
+	succeeded lengths      // written by settle, as are the others
+	failed    lengths      // Throttled is among them
 	ignored   atomic.Int64
-	_         [stripe.Line - 7*8]byte
 }
+
+var _ = [1]struct{}{}[unsafe.Sizeof(passages{})-stripe.Line]
 
 // lengths counts calls, and how long those took of which it was measured. Written by
 // add, the time after the count.
@@ -40,6 +42,8 @@ func (l *lengths) add(start, now int64) {
 	l.time.Add(now - start)
 }
 
+func (l *lengths) calls() int64 { return l.unmeasured.Load() + l.measured.Load() }
+
 // refusals counts calls that were refused, by the signal, and those that were about to
 // be, by their class.
 type refusals struct {
@@ -50,16 +54,28 @@ type refusals struct {
 
 // settle counts a call that has ended; start is 0 if nobody has asked how long it takes.
 func (s *System) settle(start, now int64, o sluice.Outcome) {
-	e := &s.ended[stripe.Index()]
+	p := &s.passed[stripe.Index()]
 	switch o {
 	case sluice.Success:
-		e.succeeded.add(start, now)
+		p.succeeded.add(start, now)
 	case sluice.Failure, sluice.Throttled:
-		e.failed.add(start, now)
+		p.failed.add(start, now)
 	default:
-		e.ignored.Add(1)
+		p.ignored.Add(1)
 	}
-	s.inFlight.Add(-1)
+}
+
+// underWay is how many calls have entered and not ended, or more: what ends meanwhile
+// may be missed, what has entered before is not.
+func (t *systemTally) underWay() (n int64) {
+	for i := range t.passed {
+		p := &t.passed[i]
+		n -= p.succeeded.calls() + p.failed.calls() + p.ignored.Load()
+	}
+	for i := range t.passed {
+		n += t.passed[i].entered.Load()
+	}
+	return n
 }
 
 // refuse counts a refusal and returns it.
@@ -74,11 +90,14 @@ func (s *System) sample(class int) { s.turned[stripe.Index()].sampled[class].Add
 
 // counts is the tally at one moment, since NewSystem.
 type counts struct {
-	inFlight, succeeded, failed, ignored int64
-	successes, failures                  measured
-	refused                              [signals]int64
-	sampled                              [classes]int64
+	entered, succeeded, failed, ignored int64
+	successes, failures                 measured
+	refused                             [signals]int64
+	sampled                             [classes]int64
 }
+
+// inFlight is how many calls were under way.
+func (c *counts) inFlight() int64 { return max(c.entered-c.succeeded-c.failed-c.ignored, 0) }
 
 // measured is of how many calls it is known how long they took, and how long that was.
 type measured struct{ calls, time int64 }
@@ -109,13 +128,15 @@ func (m measured) mean() reading {
 }
 
 func (t *systemTally) counts() (c counts) {
-	for i := range t.ended {
-		e := &t.ended[i]
-		c.succeeded += c.successes.count(&e.succeeded)
-		c.failed += c.failures.count(&e.failed)
-		c.ignored += e.ignored.Load()
+	for i := range t.passed {
+		p := &t.passed[i]
+		c.succeeded += c.successes.count(&p.succeeded)
+		c.failed += c.failures.count(&p.failed)
+		c.ignored += p.ignored.Load()
 	}
-	c.inFlight = max(t.inFlight.Load(), 0)
+	for i := range t.passed { // what has ended above has entered
+		c.entered += t.passed[i].entered.Load()
+	}
 	for i := range t.turned {
 		for signal := range c.refused {
 			c.refused[signal] += t.turned[i].by[signal].Load()
@@ -127,12 +148,9 @@ func (t *systemTally) counts() (c counts) {
 	return c
 }
 
-// admitted is how many calls were let in so far.
-func (c *counts) admitted() int64 { return c.inFlight + c.succeeded + c.failed + c.ignored }
-
 // asked is how many calls asked for leave so far.
 func (c *counts) asked() int64 {
-	n := c.admitted()
+	n := c.entered
 	for _, refused := range c.refused {
 		n += refused
 	}

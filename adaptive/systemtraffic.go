@@ -100,7 +100,7 @@ func (t *traffic) budget(now int64, c *counts, perSecond float64) int64 {
 	if t.n == 0 {
 		before.counts = *c
 	}
-	return max(int64(perSecond)-(c.admitted()-before.admitted()), 0)
+	return max(int64(perSecond)-(c.entered-before.entered), 0)
 }
 
 // capacity is how many calls can be worked on at once, by Little's law: the most that
