@@ -1,0 +1,180 @@
+package canary
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/sluicego/sluice/internal/jsontime"
+)
+
+// Config is what a Picker splits by, as plain data: start from DefaultConfig, because
+// a Config is taken literally and the zero Config does not validate.
+//
+// In JSON the keys are in snake case and weights are text such as "5%". Decoding goes
+// over what was there: absent keys keep their value, the list of versions is replaced
+// whole, an unknown key is an error.
+type Config struct {
+	// Stable is the version that serves whatever the others leave.
+	Stable string
+	// Versions are the others, each with its lane and its weight; together at most All.
+	Versions []VersionConfig
+	// Salt decides who lies where. Rollouts with the same salt see the same users
+	// first; different salts are independent. "" is worked out: the Picker's name, "/"
+	// and the stable version's name at the start of the rollout.
+	Salt string
+	// HashSpec is the version of the hash; 1 is the only one there is. A release that
+	// brings another will not make it the default.
+	HashSpec int
+	// NoIdentity says who serves requests without an identity.
+	NoIdentity NoIdentity
+}
+
+// VersionConfig is one version beside the stable one.
+type VersionConfig struct {
+	Name string `json:"name"`
+	// Lane is where the version's interval is anchored, in [0, MaxLanes); no two
+	// versions share one. Lanes 0 and 1 never get into each other's way. Keep a
+	// version's lane as long as it lives: its users are those next to its anchor.
+	Lane int `json:"lane"`
+	// Weight is its share. 0 is nobody.
+	Weight Weight `json:"weight"`
+}
+
+// DefaultConfig returns: no version beside the stable one, which has yet to be named;
+// a salt that is worked out; hash spec 1; chance for requests without an identity.
+func DefaultConfig() Config { return Config{HashSpec: 1, NoIdentity: RandomVersion} }
+
+// Clone returns a copy that shares nothing with c.
+func (c Config) Clone() Config {
+	c.Versions = slices.Clone(c.Versions)
+	return c
+}
+
+// Equal reports whether c and d say the same. The order of versions does not matter:
+// only lanes do.
+func (c Config) Equal(d Config) bool {
+	a, b := c.sorted(), d.sorted()
+	return slices.Equal(a, b) && c.Stable == d.Stable && c.Salt == d.Salt && c.HashSpec == d.HashSpec && c.NoIdentity == d.NoIdentity
+}
+
+// sorted returns the versions by lane.
+func (c Config) sorted() []VersionConfig {
+	all := slices.Clone(c.Versions)
+	slices.SortFunc(all, func(a, b VersionConfig) int { return a.Lane - b.Lane })
+	return all
+}
+
+// Validate returns all that is wrong with c, each complaint with the field, its
+// value and what is wanted, joined; nil if nothing is.
+func (c Config) Validate() error {
+	var v complaints
+	v.name("Stable", c.Stable)
+	sum := Weight(0)
+	for i, o := range c.Versions {
+		field := fmt.Sprintf("Versions[%d]", i)
+		v.name(field+".Name", o.Name)
+		v.unless(o.Name != c.Stable || o.Name == "", "%s.Name %q is the stable version", field, o.Name)
+		v.unless(o.Lane >= 0 && o.Lane < MaxLanes, "%s.Lane %d is not in [0, %d)", field, o.Lane, MaxLanes)
+		for j, earlier := range c.Versions[:i] {
+			v.unless(earlier.Name != o.Name, "%s.Name %q is that of Versions[%d] too", field, o.Name, j)
+			v.unless(earlier.Lane != o.Lane, "%s.Lane %d is that of Versions[%d] too", field, o.Lane, j)
+		}
+		if err := o.Weight.Validate(); err != nil {
+			v = append(v, fmt.Errorf("%w, as Weight of %s", err, field))
+			continue
+		}
+		sum += o.Weight
+	}
+	v.unless(sum <= All, "Versions have weights of %d ppm together, more than 1000000", uint64(sum))
+	v.unless(len(c.Salt) <= maxSalt, "Salt has %d bytes, more than %d", len(c.Salt), maxSalt)
+	v.unless(c.HashSpec == 1, "HashSpec %d is not 1, the only one there is", c.HashSpec)
+	v.unless(c.NoIdentity.known(), "NoIdentity %d is not one of %v, %v", uint8(c.NoIdentity), RandomVersion, StableVersion)
+	return errors.Join(v...)
+}
+
+const (
+	maxName = 128
+	maxSalt = 1024
+)
+
+// complaints collects errors, each with the package's prefix.
+type complaints []error
+
+// unless adds the complaint if ok is false.
+func (v *complaints) unless(ok bool, format string, args ...any) {
+	if !ok {
+		*v = append(*v, fmt.Errorf("canary: "+format, args...))
+	}
+}
+
+// name complains about a name that cannot be a label, a header or part of a token.
+func (v *complaints) name(field, name string) {
+	switch {
+	case name == "":
+		v.unless(false, "%s is empty", field)
+	case len(name) > maxName:
+		v.unless(false, "%s has %d bytes, more than %d", field, len(name), maxName)
+	case !printable(name):
+		v.unless(false, "%s %q has control characters or is not UTF-8", field, name)
+	}
+}
+
+// printable reports whether s is UTF-8 without control characters.
+func printable(s string) bool {
+	for _, r := range s {
+		if unicode.IsControl(r) {
+			return false
+		}
+	}
+	return utf8.ValidString(s)
+}
+
+// configJSON is Config as JSON has it.
+type configJSON struct {
+	Stable     string          `json:"stable"`
+	Versions   []VersionConfig `json:"versions"`
+	Salt       string          `json:"salt"`
+	HashSpec   int             `json:"hash_spec"`
+	NoIdentity NoIdentity      `json:"no_identity"`
+}
+
+// MarshalJSON writes every key, weights of 0 too.
+func (c Config) MarshalJSON() ([]byte, error) { return json.Marshal(configJSON(c)) }
+
+// UnmarshalJSON decodes over c: absent keys keep what was there, versions are
+// replaced whole, an unknown key is an error, and so is a version without a weight.
+// It does not validate otherwise; c is as before when it returns an error.
+func (c *Config) UnmarshalJSON(data []byte) error {
+	j := configJSON(*c)
+	j.Versions = nil
+	if err := jsontime.Strict(data, &j); err != nil {
+		return err
+	}
+	if j.Versions == nil {
+		j.Versions = c.Versions
+	}
+	*c = Config(j)
+	return nil
+}
+
+// UnmarshalJSON decodes over v; an unknown key is an error, and so is one that is
+// missing: a weight that is absent is not 0.
+func (v *VersionConfig) UnmarshalJSON(data []byte) error {
+	j := struct {
+		Name   *string `json:"name"`
+		Lane   *int    `json:"lane"`
+		Weight *Weight `json:"weight"`
+	}{}
+	if err := jsontime.Strict(data, &j); err != nil {
+		return err
+	}
+	if j.Name == nil || j.Lane == nil || j.Weight == nil {
+		return errors.New("a version has the keys name, lane and weight, all of them")
+	}
+	*v = VersionConfig{*j.Name, *j.Lane, *j.Weight}
+	return nil
+}
