@@ -1,0 +1,5 @@
+//go:build race
+
+package canary
+
+const raceDetector = true
