@@ -66,17 +66,23 @@ func (p *Picker) change(c Change, edit func(plan *Plan, wall time.Time) error) e
 	if p == nil {
 		return nil
 	}
+	err := p.alter(c, edit)
+	p.deliver()
+	return err
+}
+
+// alter is change without telling, for a caller that holds a lock.
+func (p *Picker) alter(c Change, edit func(plan *Plan, wall time.Time) error) error {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	now := clock.Now()
 	wall := clock.Wall(now).Round(0) // replicas can read no monotonic time
 	old := p.current.Load()
 	next := old.plan.Clone()
 	if err := edit(&next, wall); err != nil {
-		p.mu.Unlock()
 		return fmt.Errorf("canary %q: %w", p.name, err)
 	}
 	if next.equal(&old.plan) {
-		p.mu.Unlock()
 		return nil
 	}
 	if next.Generation == old.generation {
@@ -89,10 +95,11 @@ func (p *Picker) change(c Change, edit func(plan *Plan, wall time.Time) error) e
 		c.Plan, c.Diff = next.Clone(), diff(&old.plan, &next)
 		p.events.Push(c)
 	}
-	p.mu.Unlock()
-	p.events.Deliver(p.tell, nil)
 	return nil
 }
+
+// deliver tells listeners what waits for them. The caller holds no lock.
+func (p *Picker) deliver() { p.events.Deliver(p.tell, nil) }
 
 // publish puts a plan in force. It is the only writer of current; the caller holds mu.
 func (p *Picker) publish(plan Plan, now int64) {

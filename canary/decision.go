@@ -16,11 +16,9 @@ type Decision struct {
 }
 
 // Judged reports whether the request belongs to a fair sample of its version's
-// requests: it was split by hash or chance, now or when its assignment was stored.
-// What was forced, targeted or had no choice is left out when versions are compared.
-func (d Decision) Judged() bool {
-	return d.Reason == Split || d.Reason == Random || d.Reason == Sticky
-}
+// requests, which hash or chance has split by the weights in force. What was forced,
+// targeted, assigned earlier or had no choice is left out when versions are compared.
+func (d Decision) Judged() bool { return d.Reason == Split || d.Reason == Random }
 
 // Reason is what decided on a version.
 type Reason uint8

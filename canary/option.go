@@ -123,7 +123,8 @@ type hooks struct {
 type settings struct {
 	Config
 	hooks
-	errs complaints
+	errs  complaints
+	group *groupSettings // nil until a group option is used
 }
 
 func newSettings(stable string) *settings {

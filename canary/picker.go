@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluicego/sluice/internal/clock"
 	"github.com/sluicego/sluice/internal/notify"
+	"github.com/sluicego/sluice/metrics"
 )
 
 // Picker decides which version of a service serves a request: one stable version, and
@@ -38,8 +39,11 @@ type Picker struct {
 	mu      sync.Mutex          // puts changes in order; no foreign code runs under it
 	known   map[string]*Version // every version of the plan, and the retired that are remembered
 	retired []string            // of known, the oldest first
-	events  notify.Queue[Change]
-	panics  atomic.Uint64 // of listeners, which were caught
+	// forgotten is what versions had served that are remembered no more, by slot.
+	forgotten [slots]int64
+	reported  [sources]metrics.Total // keeps identities from going down
+	events    notify.Queue[Change]
+	panics    atomic.Uint64 // of listeners, which were caught
 }
 
 // New returns a picker of that name whose stable version is called stable. It returns
@@ -50,6 +54,7 @@ func New(name, stable string, opts ...Option) (*Picker, error) {
 	s := newSettings(stable)
 	s.apply(opts)
 	s.errs.name("the name", name)
+	s.errs.unless(s.group == nil, "WithMaxKeys and WithRoute are for NewGroup")
 	if err := s.check(); err != nil {
 		return nil, err
 	}

@@ -18,6 +18,9 @@ func (p *Picker) remember(plan *Plan) {
 	slices.Sort(gone)
 	p.retired = append(p.retired, gone...)
 	for len(p.retired) > maxRemembered {
+		for i, n := range p.known[p.retired[0]].picked() {
+			p.forgotten[i] += n
+		}
 		delete(p.known, p.retired[0])
 		p.retired = p.retired[1:]
 	}

@@ -25,7 +25,12 @@ func (p *Picker) Update(c Config) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	return p.change(Change{Action: ActionUpdate}, func(plan *Plan, _ time.Time) error {
+	return p.change(Change{Action: ActionUpdate}, updating(c))
+}
+
+// updating edits a plan to have the valid configuration c.
+func updating(c Config) func(*Plan, time.Time) error {
+	return func(plan *Plan, _ time.Time) error {
 		for _, o := range c.Versions {
 			if r := plan.rolledBack(o.Name); r != nil && o.Weight > 0 {
 				return fmt.Errorf("%q gets a weight of %v: %w (%s)", o.Name, o.Weight, ErrRolledBack, r.Cause)
@@ -46,7 +51,7 @@ func (p *Picker) Update(c Config) error {
 			return o == nil || o.Weight > 0
 		})
 		return nil
-	})
+	}
 }
 
 // Plan returns a copy of the plan in force, for replicas to Apply.

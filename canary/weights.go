@@ -11,9 +11,10 @@ import (
 // SetWeights changes the weights of some versions, all at once; those that are not in
 // weights keep theirs, and the stable version gets what is left. It returns every
 // complaint, and changes nothing then: a version that there is not (ErrUnknownVersion),
-// one that was rolled back (ErrRolledBack, unless the weight is 0), the stable version
-// (ErrStable), an invalid Weight, or more than All together. A version that drains
-// ends doing so when it gets a weight. Equal weights change nothing.
+// one that was rolled back (ErrRolledBack, unless the weight is 0), a weight for the
+// stable version that is not what is left (ErrStable), an invalid Weight, or more than
+// All together. A version that drains ends doing so when it gets a weight. Equal
+// weights change nothing.
 //
 // Picks go on while it works; none waits, and none sees some of the weights only.
 func (p *Picker) SetWeights(weights map[string]Weight) error {
@@ -24,13 +25,14 @@ func (p *Picker) SetWeights(weights map[string]Weight) error {
 
 func (p *Plan) setWeights(weights map[string]Weight) error {
 	var errs []error
+	stable, named := Weight(0), false
 	for _, name := range slices.Sorted(maps.Keys(weights)) {
 		w := weights[name]
 		o := p.version(name)
 		switch err := w.Validate(); {
-		case name == p.Config.Stable:
-			errs = append(errs, fmt.Errorf("%q has what the others leave, no weight of %v: %w", name, w, ErrStable))
-		case o == nil:
+		case name == p.Config.Stable && err == nil:
+			stable, named = w, true
+		case o == nil && name != p.Config.Stable:
 			errs = append(errs, fmt.Errorf("%q gets a weight of %v: %w", name, w, ErrUnknownVersion))
 		case err != nil:
 			errs = append(errs, fmt.Errorf("%q: %w", name, err))
@@ -49,6 +51,8 @@ func (p *Plan) setWeights(weights map[string]Weight) error {
 	}
 	if sum > All && len(errs) == 0 {
 		errs = append(errs, fmt.Errorf("weights of %d ppm together, more than 1000000", uint64(sum)))
+	} else if named && len(errs) == 0 && stable != All-sum {
+		errs = append(errs, fmt.Errorf("%q gets a weight of %v, and the others leave %v: %w", p.Config.Stable, stable, All-sum, ErrStable))
 	}
 	return errors.Join(errs...)
 }
