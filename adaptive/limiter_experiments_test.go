@@ -1,0 +1,247 @@
+package adaptive
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluicego/sluice"
+)
+
+// What 16 workers can do whose calls take 10 ms.
+const capacity = 1600.0
+
+// own is a rule of a user's.
+func own[A any, P interface {
+	*A
+	LimitAlgorithm
+}]() LimiterOption {
+	return WithLimitAlgorithm(func() LimitAlgorithm { return P(new(A)) })
+}
+
+// minutes is how long an experiment goes on that shows a drift.
+func minutes(n int) time.Duration {
+	if brief() {
+		n = max(n/4, 3)
+	}
+	return time.Duration(n) * time.Minute
+}
+
+// E7: a quarter of an hour at 150 % of what the server can do. The default holds the
+// limit, and with it the time that calls take; a baseline that is learnt under load grows
+// with the queue, and the queue with it.
+//
+// The story of https://github.com/Netflix/concurrency-limits/issues/165.
+func TestE7_OverloadThatGoesOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		rule    LimiterOption
+		minutes int
+		// of the limit in the last minute, by that in the second
+		drift [2]float64
+		// of the last minute
+		least, most time.Duration // p99
+	}{
+		"ours":               {WithLimitRule(Vegas()), 15, [2]float64{0.9, 1.1}, 25 * ms, 35 * ms},
+		"AIMD":               {WithLimitRule(AIMD(50 * ms)), 6, [2]float64{0.9, 1.1}, 60 * ms, 72 * ms},
+		"Gradient2":          {WithLimitRule(Gradient2()), 6, [2]float64{1.1, 2}, 40 * ms, 70 * ms},
+		"Gradient2, classic": {own[classicGradient2](), 10, [2]float64{1.1, 5}, 60 * ms, 100 * ms},
+		"Vegas, classic":     {own[classicVegas](), 6, [2]float64{1.3, 4}, 50 * ms, 100 * ms},
+		"average baseline":   {own[averageBaseline](), 6, [2]float64{1.5, 4}, 150 * ms, 300 * ms},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			long := minutes(c.minutes)
+			g := newGuarded(t, 1, 16, mean10, c.rule)
+			first, last := g.phase(time.Minute, 2*time.Minute), g.phase(long-time.Minute, long)
+			g.arriveAt(step(1.5*capacity, 0, 1.5*capacity, time.Hour, 0))
+			g.run(long)
+			t.Logf("limit %.1f → %.1f, p99 %v → %v, %.0f calls a second", first.limit(), last.limit(), first.quantile(0.99), last.quantile(0.99), last.rate())
+			drift := last.limit() / first.limit()
+			assert.GreaterOrEqual(t, drift, c.drift[0])
+			assert.LessOrEqual(t, drift, c.drift[1])
+			assert.GreaterOrEqual(t, last.rate(), 0.97*capacity)
+			if !brief() || name == "ours" || name == "AIMD" {
+				assert.GreaterOrEqual(t, last.quantile(0.99), c.least)
+				assert.LessOrEqual(t, last.quantile(0.99), c.most)
+			}
+		})
+	}
+}
+
+// E8: at 60 % nobody is refused. A product of rate and time, which is a good bound while
+// there is a reason to shed, is none for a limit that always holds.
+func TestE8_NobodyIsRefusedWithoutNeed(t *testing.T) {
+	for name, c := range map[string]struct {
+		opts        []LimiterOption
+		minutes     int
+		least, most float64 // of the refused share
+	}{
+		"ours":      {nil, 15, 0, 0},
+		"AIMD":      {[]LimiterOption{WithLimitRule(AIMD(50 * ms))}, 3, 0, 0.0001},
+		"Gradient2": {[]LimiterOption{WithLimitRule(Gradient2())}, 3, 0, 0.0001},
+		"product":   {[]LimiterOption{own[bbrProduct](), WithLimitWindow(100 * ms)}, 3, 0.02, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newGuarded(t, 1, 16, mean10, c.opts...)
+			long := minutes(c.minutes)
+			all := g.phase(0, long)
+			g.arriveAt(step(0.6*capacity, 0, 0.6*capacity, time.Hour, 0))
+			g.run(long)
+			t.Logf("%d of %d refused, limit %.1f", all.all(all.refused), all.all(all.asked), all.limit())
+			assert.GreaterOrEqual(t, all.refusedShare(), c.least)
+			assert.LessOrEqual(t, all.refusedShare(), c.most)
+		})
+	}
+}
+
+// E9: what the server can do doubles, or halves, while it has 150 % to do.
+func TestE9_CapacityChanges(t *testing.T) {
+	const at = time.Minute
+	slower := lognormal(scaled(10*ms, 2*0.8825), 0.5) // a mean of 20 ms
+	run := func(t *testing.T, service latency, workers int, opts ...LimiterOption) (soon, later *guardedPhase) {
+		g := newGuarded(t, 1, 16, service, opts...)
+		g.at(t0+int64(at), func() { g.workers = workers })
+		soon, later = g.phase(at+10*time.Second, at+time.Minute), g.phase(at+time.Minute, at+2*time.Minute)
+		g.arriveAt(step(1.5*capacity, 0, 1.5*capacity, time.Hour, 0))
+		g.run(at + 2*time.Minute)
+		return soon, later
+	}
+	t.Run("doubles", func(t *testing.T) {
+		t.Parallel()
+		soon, later := run(t, mean10, 32)
+		for _, p := range []*guardedPhase{soon, later} {
+			assert.Zero(t, p.all(p.refused))
+			assert.InDelta(t, 2400, p.rate(), 30)
+		}
+	})
+	t.Run("halves, for calls take twice as long", func(t *testing.T) {
+		t.Parallel()
+		soon, later := run(t, then(mean10, at, slower), 16)
+		for _, p := range []*guardedPhase{soon, later} {
+			assert.InDelta(t, 64*ms, p.quantile(0.99), float64(4*ms), "the calls alone have 57 ms")
+			assert.GreaterOrEqual(t, p.rate(), 0.93*800)
+		}
+	})
+	t.Run("halves, for half the workers are left", func(t *testing.T) {
+		t.Parallel()
+		soon, later := run(t, mean10, 8)
+		for _, p := range []*guardedPhase{soon, later} {
+			assert.LessOrEqual(t, p.quantile(0.99), 40*ms)
+			assert.GreaterOrEqual(t, p.rate(), 0.97*800)
+		}
+	})
+	t.Run("halves, average baseline", func(t *testing.T) {
+		t.Parallel()
+		_, later := run(t, then(mean10, at, slower), 16, own[averageBaseline]())
+		assert.Greater(t, later.quantile(0.99), 200*ms)
+	})
+}
+
+// mixture makes g's calls 30 % P0, 50 % P1 and 20 % P2.
+func mixture(g *guarded) {
+	g.ctx = func() context.Context {
+		p := sluice.P1
+		switch u := g.rand.Float64(); {
+		case u < 0.3:
+			p = sluice.P0
+		case u < 0.5:
+			p = sluice.P2
+		}
+		return sluice.WithPriority(context.Background(), p)
+	}
+}
+
+// E11: at 150 % with a queue, calls of P0 get through, P2 goes first and then P1; and what
+// is guaranteed to P2, it gets.
+func TestE11_Priorities(t *testing.T) {
+	run := func(t *testing.T, opts ...LimiterOption) (served [classes]float64, p *guardedPhase) {
+		g := newGuarded(t, 1, 16, mean10, append([]LimiterOption{WithQueue(100, 20*ms)}, opts...)...)
+		mixture(g)
+		p = g.phase(10*time.Second, 2*time.Minute)
+		g.arriveAt(step(1.5*capacity, 0, 1.5*capacity, time.Hour, 0))
+		g.run(2 * time.Minute)
+		for class := range served {
+			served[class] = 1 - float64(p.refused[class])/float64(p.asked[class])
+		}
+		t.Logf("served %.4f, limit %.1f, p99 %v, %.0f calls a second", served, p.limit(), p.quantile(0.99), p.rate())
+		require.GreaterOrEqual(t, p.rate(), 0.97*capacity)
+		return served, p
+	}
+	t.Run("by importance", func(t *testing.T) {
+		t.Parallel()
+		served, p := run(t)
+		assert.GreaterOrEqual(t, served[0], 0.999)
+		assert.InDelta(t, 0.73, served[1], 0.02, "what P0 leaves")
+		assert.LessOrEqual(t, served[2], 0.01)
+		assert.LessOrEqual(t, p.quantile(0.99), 55*ms)
+	})
+	t.Run("newest first", func(t *testing.T) {
+		t.Parallel()
+		served, p := run(t, WithNewestFirst(true))
+		assert.GreaterOrEqual(t, served[0], 0.999)
+		assert.Greater(t, served[1], 4*served[2])
+		assert.LessOrEqual(t, p.quantile(0.99), 45*ms, "those that are served have not waited for long")
+	})
+	t.Run("with a share for P2", func(t *testing.T) {
+		t.Parallel()
+		served, p := run(t, WithShares(0, 0, 0.1))
+		assert.GreaterOrEqual(t, served[0], 0.999)
+		assert.InDelta(t, 0.6, served[1], 0.03)
+		assert.InDelta(t, 0.1, served[2]*float64(p.asked[2])/float64(p.done), 0.015, "of those that were served")
+	})
+	t.Run("all the same", func(t *testing.T) {
+		t.Parallel()
+		served, _ := run(t, WithAging(0))
+		for class := range served {
+			assert.InDelta(t, 0.667, served[class], 0.02)
+		}
+	})
+}
+
+// E15: the load goes from 60 to 140 % from one moment to the next. Settled is when the
+// median call no longer takes twice what it takes alone.
+func TestE15_Spike(t *testing.T) {
+	const at = time.Minute
+	run := func(t *testing.T, d *dagor, opts ...LimiterOption) time.Duration {
+		g := newGuarded(t, 1, 16, mean10, opts...)
+		if d != nil {
+			g.admit = func() bool { return g.rand.Float64() < d.share }
+			g.settled = func(queued time.Duration) { d.settled(g.since(), queued) }
+		}
+		const slices = 200 // of a tenth of a second
+		var after []*guardedPhase
+		for i := range time.Duration(slices) {
+			after = append(after, g.phase(at+i*100*ms, at+(i+1)*100*ms))
+		}
+		g.arriveAt(step(0.6*capacity, at, 1.4*capacity, time.Hour, 0))
+		g.run(at + slices*100*ms + time.Second)
+		var settled time.Duration
+		for _, p := range after {
+			if p.quantile(0.5) > 20*ms {
+				settled = p.to - at
+			}
+		}
+		t.Logf("settled after %v", settled)
+		return settled
+	}
+	t.Run("ours", func(t *testing.T) {
+		t.Parallel()
+		assert.LessOrEqual(t, run(t, nil), time.Second)
+	})
+	t.Run("Gradient2", func(t *testing.T) {
+		t.Parallel()
+		assert.Greater(t, run(t, nil, WithLimitRule(Gradient2())), 2*time.Second)
+	})
+	t.Run("AIMD", func(t *testing.T) {
+		t.Parallel()
+		assert.Greater(t, run(t, nil, WithLimitRule(AIMD(50*ms))), 10*time.Second, "it settles at 50 ms")
+	})
+	t.Run("DAGOR", func(t *testing.T) {
+		t.Parallel()
+		assert.Greater(t, run(t, &dagor{share: 1}), 2*time.Second)
+	})
+}

@@ -1,0 +1,71 @@
+package adaptive
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Config returns the configuration of keys without an override.
+func (g *LimiterGroup) Config() LimiterConfig {
+	if g == nil {
+		return LimiterConfig{}
+	}
+	return *g.config.Load()
+}
+
+// Update changes the configuration of every Limiter, those to come too, as
+// Limiter.Update does; overrides stay on top of it. If c, or c under an override, does
+// not validate, it returns the complaints and changes nothing.
+func (g *LimiterGroup) Update(c LimiterConfig) error {
+	if g == nil {
+		return c.Validate()
+	}
+	if err := errors.Join(append(g.checkOverrides(c), c.Validate())...); err != nil {
+		return err
+	}
+	mine := &c
+	g.config.Store(mine) // before the members are listed: a key made after that gets it
+	for g.spread(mine) {
+		// Another Update came in between, and may have reached a Limiter before this one
+		// did: go on with the newest.
+		mine = g.config.Load()
+	}
+	return nil
+}
+
+// spread gives every Limiter that lives the configuration c, and reports whether the
+// group has got another one meanwhile.
+func (g *LimiterGroup) spread(c *LimiterConfig) (again bool) {
+	g.overflow.configure(c, false)
+	for _, m := range g.members.Members() {
+		if l := m.Alive(); l != nil {
+			own := c
+			if opts, ok := g.overrides[m.Key]; ok {
+				own = &g.overridden(*c, opts).LimiterConfig
+			}
+			l.configure(own, false)
+		}
+	}
+	return g.config.Load() != c
+}
+
+// checkOverrides returns all that is wrong with c under each override.
+func (g *LimiterGroup) checkOverrides(c LimiterConfig) (errs []error) {
+	for _, key := range g.keys {
+		s := g.overridden(c, g.overrides[key])
+		if s.group != nil {
+			s.errs = append(s.errs, errLimiterGroupOption)
+		}
+		if err := s.check(); err != nil {
+			errs = append(errs, fmt.Errorf("adaptive: override of %q: %w", key, err))
+		}
+	}
+	return errs
+}
+
+// overridden returns c, and the group's foreign code, with opts applied.
+func (g *LimiterGroup) overridden(c LimiterConfig, opts []LimiterOption) *limiterSettings {
+	s := &limiterSettings{LimiterConfig: c, hooks: *g.hooks}
+	s.apply(opts)
+	return s
+}
