@@ -61,9 +61,10 @@ func TestEProcess_DoesNotGrowByItself(t *testing.T) {
 	}
 }
 
-// runs is how many runs a simulation makes; -short makes fewer of the same.
+// runs is how many runs a simulation makes; -short makes fewer of the same, and so does
+// the race detector, under which each takes ten times as long.
 func runs(n int) int {
-	if testing.Short() {
+	if testing.Short() || raceDetector {
 		return n / 10
 	}
 	return n
