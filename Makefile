@@ -27,6 +27,10 @@ bench: ## measure against other libraries and write bench/RESULTS.md
 conformance: ## try other libraries by the same checks and write docs/conformance.md
 	cd bench && GOWORK=off go run ./conformance
 
+.PHONY: experiments
+experiments: ## run the simulated experiments and write docs/experiments.md
+	go run ./examples/experiments
+
 .PHONY: help
 help: ## list the targets
 	@sed -nE 's/^([a-z]+): ## (.*)/\1\t\2/p' Makefile
