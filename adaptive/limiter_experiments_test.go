@@ -63,14 +63,15 @@ func TestE7_OverloadThatGoesOn(t *testing.T) {
 			g.arriveAt(step(1.5*capacity, 0, 1.5*capacity, time.Hour, 0))
 			g.run(long)
 			row(t, c.name, fmt.Sprint(c.minutes), fmt.Sprintf("%.1f", first.limit()), fmt.Sprintf("%.1f", last.limit()), p99(first), p99(last), fmt.Sprintf("%.0f", last.rate()))
+			assert.GreaterOrEqual(t, last.rate(), 0.97*capacity)
+			if brief() && c.name != "ours" && c.name != "AIMD" {
+				return // the others take time to drift
+			}
 			drift := last.limit() / first.limit()
 			assert.GreaterOrEqual(t, drift, c.drift[0])
 			assert.LessOrEqual(t, drift, c.drift[1])
-			assert.GreaterOrEqual(t, last.rate(), 0.97*capacity)
-			if !brief() || c.name == "ours" || c.name == "AIMD" {
-				assert.GreaterOrEqual(t, last.quantile(0.99), c.least)
-				assert.LessOrEqual(t, last.quantile(0.99), c.most)
-			}
+			assert.GreaterOrEqual(t, last.quantile(0.99), c.least)
+			assert.LessOrEqual(t, last.quantile(0.99), c.most)
 		})
 	}
 }
