@@ -35,34 +35,29 @@ const (
 // xxh64 is XXH64 of s with a seed, after Yann Collet's specification:
 // https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md
 func xxh64(s string, seed uint64) uint64 {
-	n := uint64(len(s))
-	var h uint64
+	h, i := seed+prime5, 0 // by index: cutting s shorter would cost more
 	if len(s) >= 32 {
 		v1, v2, v3, v4 := seed+prime1+prime2, seed+prime2, seed, seed-prime1
-		for len(s) >= 32 {
-			v1 = round(v1, word(s[0:8]))
-			v2 = round(v2, word(s[8:16]))
-			v3 = round(v3, word(s[16:24]))
-			v4 = round(v4, word(s[24:32]))
-			s = s[32:]
+		for ; i <= len(s)-32; i += 32 {
+			v1 = round(v1, word(s, i))
+			v2 = round(v2, word(s, i+8))
+			v3 = round(v3, word(s, i+16))
+			v4 = round(v4, word(s, i+24))
 		}
 		h = bits.RotateLeft64(v1, 1) + bits.RotateLeft64(v2, 7) + bits.RotateLeft64(v3, 12) + bits.RotateLeft64(v4, 18)
 		h = merge(merge(merge(merge(h, v1), v2), v3), v4)
-	} else {
-		h = seed + prime5
 	}
-	h += n
-	for len(s) >= 8 {
-		h ^= round(0, word(s[0:8]))
+	h += uint64(len(s))
+	for ; i <= len(s)-8; i += 8 {
+		h ^= round(0, word(s, i))
 		h = bits.RotateLeft64(h, 27)*prime1 + prime4
-		s = s[8:]
 	}
-	if len(s) >= 4 {
-		h ^= uint64(half(s[0:4])) * prime1
+	if i <= len(s)-4 {
+		h ^= uint64(half(s, i)) * prime1
 		h = bits.RotateLeft64(h, 23)*prime2 + prime3
-		s = s[4:]
+		i += 4
 	}
-	for i := 0; i < len(s); i++ {
+	for ; i < len(s); i++ {
 		h ^= uint64(s[i]) * prime5
 		h = bits.RotateLeft64(h, 11) * prime1
 	}
@@ -79,14 +74,15 @@ func round(acc, input uint64) uint64 {
 
 func merge(h, v uint64) uint64 { return (h^round(0, v))*prime1 + prime4 }
 
-// word reads eight bytes, the lowest first; the compiler makes one load of it.
-func word(s string) uint64 {
-	_ = s[7]
-	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
-		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+// word reads eight bytes from i on, the lowest first; the compiler makes one load of
+// it.
+func word(s string, i int) uint64 {
+	b := s[i : i+8]
+	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+		uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
 }
 
-func half(s string) uint32 {
-	_ = s[3]
-	return uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
+func half(s string, i int) uint32 {
+	b := s[i : i+4]
+	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
 }

@@ -1,0 +1,348 @@
+package canary
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluicego/sluice"
+)
+
+// pickerOf is a picker with canaries c0, c1, … of these weights in lanes 0, 1, …
+func pickerOf(t testing.TB, ppm ...int) *Picker {
+	t.Helper()
+	var opts []Option
+	for lane, n := range ppm {
+		opts = append(opts, WithVersion(canary(lane), lane, PPM(n)))
+	}
+	p, err := New("rollout", "stable", opts...)
+	require.NoError(t, err)
+	return p
+}
+
+func canary(lane int) string { return "c" + strconv.Itoa(lane) }
+
+// weightsOf are weights for the versions of pickerOf.
+func weightsOf(ppm ...int) map[string]Weight {
+	w := map[string]Weight{}
+	for lane, n := range ppm {
+		w[canary(lane)] = PPM(n)
+	}
+	return w
+}
+
+// owners returns who owns each point, for every step-th one.
+func owners(p *Picker, step uint32) []*Version {
+	var all []*Version
+	for point, t := uint32(0), p.current.Load(); point < points; point += step {
+		all = append(all, t.at(point))
+	}
+	return all
+}
+
+// draw returns weights of n lanes that do not collide: lanes that grow towards one
+// another have half of the points between them.
+func draw(r *rand.Rand, n int) []int {
+	w := make([]int, n)
+	room := []int{1_000_000, 1_000_000}
+	if n > 2 {
+		room = []int{500_000, 500_000} // below 1/2: lanes 0 and 3; above: lanes 1 and 2
+	} else {
+		room[1] = 0
+	}
+	for lane := range w {
+		side := 0
+		if n > 2 && (lane == 1 || lane == 2) {
+			side = 1
+		}
+		w[lane] = r.IntN(room[side] + 1)
+		if r.IntN(3) == 0 {
+			w[lane] = min(w[lane], r.IntN(1000))
+		}
+		room[side] -= w[lane]
+	}
+	return w
+}
+
+// The laws of reassignment, on random weights of up to four canaries whose lanes do
+// not collide. With one and two they never do.
+//
+// GrowthBook's users were swapped between variations when a coverage changed:
+// https://github.com/growthbook/growthbook-js/pull/22,
+// https://github.com/growthbook/growthbook-js/issues/4.
+func TestComplaint13_WeightChangesSwapNobody(t *testing.T) {
+	rounds := 400
+	if testing.Short() {
+		rounds = 60
+	}
+	r := rand.New(rand.NewPCG(1, 13))
+	for range rounds {
+		n := 1 + r.IntN(4)
+		checkReassignment(t, draw(r, n), draw(r, n))
+	}
+}
+
+func FuzzReassignment(f *testing.F) {
+	f.Add(uint64(1), uint64(2), uint8(2))
+	f.Fuzz(func(t *testing.T, a, b uint64, n uint8) {
+		r := rand.New(rand.NewPCG(a, b))
+		lanes := 1 + int(n%4)
+		checkReassignment(t, draw(r, lanes), draw(r, lanes))
+	})
+}
+
+func checkReassignment(t *testing.T, from, to []int) {
+	t.Helper()
+	p := pickerOf(t, from...)
+	before := owners(p, 997)
+	preview, err := p.Preview(weightsOf(to...))
+	require.NoError(t, err)
+	require.NoError(t, p.SetWeights(weightsOf(to...)))
+	after := owners(p, 997)
+
+	grown, growth := true, 0
+	for lane := range from {
+		grown = grown && to[lane] >= from[lane]
+		growth += max(0, to[lane]-from[lane])
+	}
+	stable := p.Stable()
+	for i := range before {
+		if before[i] == after[i] {
+			continue
+		}
+		// L1: when no canary shrinks, nobody leaves one.
+		require.False(t, grown && before[i] != stable, "%v → %v: point %d leaves %v, and none has shrunk", from, to, 997*i, before[i])
+	}
+	// L2: a canary gives up what it shrinks by, or gets what it grows by, and nothing
+	// beyond; so nobody moves between two unless the one shrinks and the other grows.
+	for lane := range from {
+		var gain, loss Weight
+		for _, m := range preview.Moves {
+			if m.To == canary(lane) {
+				gain += m.Share
+			}
+			if m.From == canary(lane) {
+				loss += m.Share
+			}
+		}
+		require.Equal(t, PPM(max(0, to[lane]-from[lane])), gain, "%v → %v, lane %d", from, to, lane)
+		require.Equal(t, PPM(max(0, from[lane]-to[lane])), loss, "%v → %v, lane %d", from, to, lane)
+		require.Equal(t, PPM(to[lane]), p.Share(canary(lane)))
+	}
+	if grown {
+		require.Equal(t, PPM(growth), preview.Moved())
+	}
+	// L3: the way back gives everyone back what they had.
+	require.NoError(t, p.SetWeights(weightsOf(from...)))
+	require.Equal(t, before, owners(p, 997))
+}
+
+// Preview is exact, also where lanes collide: it says of every point what SetWeights
+// then does.
+func TestLaw_PreviewIsExact(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 2))
+	for range 30 {
+		n := 1 + r.IntN(6)
+		parts := func() []int {
+			w, left := make([]int, n), 1_000_000
+			for i := range w {
+				w[i] = r.IntN(left + 1)
+				left -= w[i]
+			}
+			return w
+		}
+		from, to := parts(), parts()
+		p := pickerOf(t, from...)
+		d, err := p.Preview(weightsOf(to...))
+		require.NoError(t, err)
+		before := owners(p, 1)
+		require.NoError(t, p.SetWeights(weightsOf(to...)))
+		after := owners(p, 1)
+		counted, run := map[Move]Weight{}, Weight(0)
+		for i := range before {
+			run++
+			if i+1 == len(before) || before[i+1] != before[i] || after[i+1] != after[i] {
+				if before[i] != after[i] {
+					counted[Move{From: before[i].Name(), To: after[i].Name()}] += run
+				}
+				run = 0
+			}
+		}
+		require.Len(t, d.Moves, len(counted))
+		for pair, n := range counted {
+			require.Equal(t, n, d.Of(pair.From, pair.To), "%v → %v: %v", from, to, pair)
+		}
+	}
+}
+
+// L3: the layout depends on lanes and weights alone. Replicas that came to their
+// weights by other ways, with versions named in another order, agree.
+func TestLaw_ReplicasAgree(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	for range 50 {
+		to := draw(r, 4)
+		a, b := pickerOf(t, draw(r, 4)...), pickerOf(t, 0, 0, 0, 0)
+		for range 5 {
+			require.NoError(t, a.SetWeights(weightsOf(draw(r, 4)...)))
+		}
+		require.NoError(t, a.SetWeights(weightsOf(to...)))
+		require.NoError(t, b.SetWeights(weightsOf(to...)))
+		c := sluice.Must(New("rollout", "stable", WithVersion("c3", 3, PPM(to[3])), WithVersion("c1", 1, PPM(to[1])),
+			WithVersion("c0", 0, PPM(to[0])), WithVersion("c2", 2, PPM(to[2]))))
+		for i := range 300 {
+			id := fmt.Sprint("u", i)
+			require.Equal(t, a.Pick(id).Name(), b.Pick(id).Name())
+			require.Equal(t, a.Pick(id).Name(), c.Pick(id).Name())
+		}
+	}
+}
+
+// L4: 0 is nobody, not even one point of a million, and 100 % is everybody. 0 is a
+// value and not "unset", in JSON too.
+//
+// GrowthBook's 0 was 100 %, or one in ten thousand:
+// https://github.com/growthbook/growthbook/issues/756,
+// https://github.com/growthbook/growthbook/pull/2415. A weight of 0 that was left out
+// became 50/50: https://github.com/emissary-ingress/emissary/pull/1605,
+// https://github.com/fluxcd/flagger/issues/930.
+func TestComplaint07_ZeroIsZero(t *testing.T) {
+	p := pickerOf(t, 0, 300_000)
+	none := p.Version("c0")
+	for point, table := uint32(0), p.current.Load(); point < points; point++ {
+		if table.at(point) == none {
+			t.Fatalf("point %d belongs to a version with no weight", point)
+		}
+	}
+	for range 100_000 {
+		if p.PickRandom() == none {
+			t.Fatal("chance has thrown a version with no weight")
+		}
+	}
+	require.NoError(t, p.SetWeights(weightsOf(1_000_000, 0)))
+	for _, v := range owners(p, 1) {
+		if v != none {
+			t.Fatalf("%v has a point although another has all", v)
+		}
+	}
+
+	require.NoError(t, p.SetWeights(weightsOf(0, 0)))
+	out, err := json.Marshal(p.Config())
+	require.NoError(t, err)
+	assert.Contains(t, string(out), `{"name":"c0","lane":0,"weight":"0%"}`)
+	var c Config
+	require.NoError(t, json.Unmarshal(out, &c))
+	assert.Equal(t, p.Config(), c)
+	require.Error(t, json.Unmarshal([]byte(`{"versions":[{"name":"c0","lane":0}]}`), &c), "absent is not 0")
+}
+
+// L5: every part that is not 0 gets something, and nothing is lost by rounding.
+//
+// Weights of thirds could not be written: https://github.com/traefik/traefik/issues/7843.
+func TestLaw_SharesAddUp(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	for range 2000 {
+		parts := map[string]int{}
+		for i := range 1 + r.IntN(20) {
+			parts[canary(i)] = r.IntN([]int{2, 10, 1 << 20, 1 << 30}[r.IntN(4)])
+		}
+		shares, err := Shares(parts)
+		whole := 0
+		for _, n := range parts {
+			whole += n
+		}
+		if whole == 0 {
+			require.Error(t, err)
+			continue
+		}
+		require.NoError(t, err)
+		var sum Weight
+		for name, n := range parts {
+			sum += shares[name]
+			require.Equal(t, n > 0, shares[name] > 0, "%v: %v", parts, shares)
+			exact := float64(n) / float64(whole) * 1e6
+			require.InDelta(t, exact, float64(shares[name]), 20, "%v: %v", parts, shares)
+		}
+		require.Equal(t, All, sum)
+	}
+	thirds, err := Shares(map[string]int{"stable": 1, "c0": 1, "c1": 1})
+	require.NoError(t, err)
+	assert.Equal(t, map[string]Weight{"c0": 333_334, "c1": 333_333, "stable": 333_333}, thirds)
+	p := pickerOf(t, 0, 0)
+	require.NoError(t, p.SetWeights(thirds))
+	assert.Equal(t, PPM(333_333), p.Share("stable"))
+	require.NoError(t, p.SetWeights(map[string]Weight{"c0": Percent(33.333), "c1": Percent(33.333)}))
+}
+
+// L6: what has nothing to do with the weights moves nobody: changes of other rollouts
+// and routes, a reload of the same configuration, a restart, a plan that comes back.
+func TestLaw_UnrelatedChangesMoveNobody(t *testing.T) {
+	p := pickerOf(t, 100_000, 50_000)
+	before := owners(p, 101)
+	same := func(why string) {
+		t.Helper()
+		require.Equal(t, before, owners(p, 101), why)
+	}
+	require.NoError(t, p.Update(p.Config()))
+	assert.Equal(t, uint64(1), p.Generation(), "an equal configuration is no change")
+	c := p.Config()
+	c.Versions = append(c.Versions, VersionConfig{"c2", 2, 0})
+	c.NoIdentity = StableVersion
+	require.NoError(t, p.Update(c))
+	same("a version that has no weight yet")
+	require.NoError(t, p.Kill("test"))
+	require.NoError(t, p.Revive())
+	same("a kill that is over")
+	require.NoError(t, p.Retire("c2"))
+	same("the end of a version without weight")
+	require.NoError(t, p.Drain("c0", time.Hour))
+	require.NoError(t, p.SetWeights(map[string]Weight{"c0": PPM(100_000)}))
+	same("a drain that was taken back")
+
+	again := sluice.Must(New("rollout", "stable"))
+	text, err := json.Marshal(p.Plan())
+	require.NoError(t, err)
+	var plan Plan
+	require.NoError(t, json.Unmarshal(text, &plan))
+	require.NoError(t, again.Apply(plan))
+	for i, v := range owners(again, 101) {
+		require.Equal(t, before[i].Name(), v.Name(), "a restart with the plan")
+	}
+}
+
+// Where three lanes or more collide, more than the minimum moves, but as said: 60 % for
+// a growth by 50 %, and it is the same way back.
+func TestLaw_CollidingLanesAreStillReversible(t *testing.T) {
+	p := pickerOf(t, 100_000, 100_000, 100_000)
+	before := owners(p, 101)
+	d, err := p.Preview(weightsOf(600_000))
+	require.NoError(t, err)
+	assert.Equal(t, Percent(60), d.Moved())
+	assert.Equal(t, Percent(10), d.Of("c2", "c0"))
+	require.NoError(t, p.SetWeights(weightsOf(600_000)))
+	require.NoError(t, p.SetWeights(weightsOf(100_000)))
+	assert.Equal(t, before, owners(p, 101))
+}
+
+// Taking a version out gives its users to the stable version and leaves those of the
+// others alone, whatever its place in the list.
+func TestLaw_RemovalGivesToStableOnly(t *testing.T) {
+	for gone := range 4 {
+		p := pickerOf(t, 100_000, 90_000, 80_000, 70_000)
+		before := owners(p, 101)
+		out, stable := p.Version(canary(gone)), p.Stable()
+		require.NoError(t, p.Retire(canary(gone)))
+		for i, v := range owners(p, 101) {
+			want := before[i]
+			if want == out {
+				want = stable
+			}
+			require.Equal(t, want, v)
+		}
+	}
+}
