@@ -239,25 +239,24 @@ func (a *account) ask(ctx context.Context, t *terms, n, now int64) Decision {
 	a.review(t, now, true)
 	room := a.claim()
 	a.node.stats.onPath.Add(1)
-	g, err := a.node.take(ctx, t.config.StoreTimeout, a.key, t.quota, Ask{Min: need, Max: need + room})
+	back := held // goes back unless the store gives the rest
+	defer func() { a.deposit(back) }()
+	g, err := a.order(ctx, t, Ask{Min: need, Max: need + room}, need, room)
 	now = clock.Now()
-	a.received(g, err, max(0, g.Tokens-need), room)
 	if err != nil {
-		a.deposit(held)
 		a.denied.Store(nil)
-		if ctx.Err() != nil {
+		if over(ctx) != nil {
 			return Decision{&t.shut, n, 1, 0} // he has gone
 		}
 		return a.locally(t, a.node.cur.Load(), n, now)
 	}
 	if g.Tokens < need {
-		a.deposit(held)
 		a.node.stats.denials.Add(1)
 		d := a.deny(t, need, g, now, 0)
 		return Decision{&t.bought, n, d.until - now, d.remaining + held}
 	}
 	a.granted(t, g, now, 0)
-	a.deposit(g.Tokens - need)
+	back = g.Tokens - need
 	return a.sold(t, n, need, g)
 }
 

@@ -43,7 +43,7 @@ func (a *account) unavailable(t *terms, st *stay, n, now int64) Decision {
 
 // owe notes that n tokens were given out that the store does not know of.
 func (a *account) owe(n int64) {
-	a.unpaid.Add(n)
+	raise(&a.unpaid, n, math.MaxInt64)
 	if !a.listed.Load() {
 		a.kick()
 	}
@@ -109,13 +109,17 @@ func (a *account) pay(ctx context.Context, t *terms) bool {
 	if due == 0 {
 		return true
 	}
-	if a.node.debit(ctx, t.config.StoreTimeout, a.key, t.quota, due) == nil {
+	paid := false
+	defer func() { // also if the store ends the goroutine
+		if !paid {
+			raise(&a.unpaid, unpaid, math.MaxInt64)
+			raise(&a.debts, debts, 2*t.quota.Burst)
+		}
+	}()
+	if paid = a.node.debit(ctx, t.config.StoreTimeout, a.key, t.quota, due) == nil; paid {
 		a.denied.Store(nil) // what it says is too little now
-		return true
 	}
-	a.unpaid.Add(unpaid)
-	a.debts.Add(debts)
-	return false
+	return paid
 }
 
 // missing is how many tokens this node's own limiter misses.
@@ -136,9 +140,7 @@ func (a *account) charge(n, now int64) {
 		return
 	}
 	a.mirror.debit(n, now)
-	if a.debts.Add(n) > 2*t.quota.Burst {
-		a.debts.Store(2 * t.quota.Burst) // the store's bucket goes no lower
-	}
+	raise(&a.debts, n, 2*t.quota.Burst) // the store's bucket goes no lower
 	if a.node.running.Load() {
 		a.kick()
 		return

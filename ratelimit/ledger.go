@@ -98,6 +98,15 @@ func (a *account) claim() (room int64) {
 	return room
 }
 
+// order asks the store for need tokens, and for room more for the lease, which were
+// claimed, and books the answer, also if the store ends the goroutine.
+func (a *account) order(ctx context.Context, t *terms, ask Ask, need, room int64) (g Grant, err error) {
+	err = errStoreLeft
+	defer func() { a.received(g, err, max(0, g.Tokens-need), room) }()
+	g, err = a.node.take(ctx, t.config.StoreTimeout, a.key, t.quota, ask)
+	return g, err
+}
+
 // received books what a take has brought, surplus of it for the lease, or that it has
 // failed. room is what was claimed for it.
 func (a *account) received(g Grant, err error, surplus, room int64) {
@@ -123,6 +132,12 @@ func (a *account) quiet() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.balance.Load() == 0 && a.unpaid.Load() == 0 && a.debts.Load() == 0 && len(a.ledger.returns) == 0 && a.ledger.excess == 0
+}
+
+// overlooked reports whether somebody has found the account listed, and so has not
+// kicked it, when the visit that let it go from the list had looked already.
+func (a *account) overlooked() bool {
+	return !a.quiet() || a.wanted.Load() > 0 && a.terms.Load().asks && a.node.cur.Load().mode == ModeShared
 }
 
 // idle reports whether nothing has been asked for during the terms' ttl.

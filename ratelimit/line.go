@@ -148,6 +148,7 @@ func sleepUntil(ctx context.Context, now, at int64, wake <-chan struct{}) error 
 		case <-timer.C:
 		case <-wake:
 		case <-ctx.Done():
+			return endOf(ctx)
 		}
 	}
 	return ctx.Err()

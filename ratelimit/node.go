@@ -118,12 +118,31 @@ func (n *node) take(ctx context.Context, timeout time.Duration, key StoreKey, q 
 	n.stats.takes.Add(1)
 	err = n.call(ctx, timeout, errand{taking, func(ctx context.Context) error {
 		var err error
-		g, err = n.store.Take(ctx, key, q, ask)
+		if g, err = n.store.Take(ctx, key, q, ask); err == nil {
+			g, err = g.settle(q, ask)
+		}
 		return err
 	}, n.look(key, q)})
 	if err != nil {
 		return Grant{}, err
 	}
+	return g, nil
+}
+
+// settle returns g as an answer to ask of q that can be true: what a store says
+// of tokens that it gave must be, and all else is brought into its bounds.
+func (g Grant) settle(q Quota, ask Ask) (Grant, error) {
+	switch {
+	case g.Tokens < 0 || g.Tokens > ask.Max:
+		return Grant{}, fmt.Errorf("ratelimit: the store gave %d tokens, asked for %d to %d", g.Tokens, ask.Min, ask.Max)
+	case g.Tokens < ask.Min:
+		g.Tokens, g.RetryAfter = 0, max(1, g.RetryAfter)
+	case g.Wait < 0 || g.Wait > ask.MaxWait+time.Millisecond:
+		return Grant{}, fmt.Errorf("ratelimit: the store gave tokens that come in %v, asked for in %v", g.Wait, ask.MaxWait)
+	}
+	g.Remaining = min(max(0, g.Remaining), q.Burst)
+	g.RetryAfter = min(max(0, g.RetryAfter), 2*maxFill)
+	g.ResetAfter = min(max(0, g.ResetAfter), 2*maxFill)
 	return g, nil
 }
 
@@ -170,36 +189,57 @@ func (n *node) try(ctx context.Context, timeout time.Duration) error {
 	return n.call(ctx, timeout, errand{taking, st.try, st.try})
 }
 
+// errStoreLeft is what a call has failed with that did not return.
+var errStoreLeft = errors.New("ratelimit: the store or its guard ended the goroutine")
+
 // call calls the store through the guard, within timeout. What a caller's own ctx
 // ended says nothing about the store. The time limit lies within the guard, so that a
-// breaker sees it as what it is.
-func (n *node) call(ctx context.Context, timeout time.Duration, e errand) error {
+// breaker sees it as what it is. Whatever they do, a panic or a Goexit, is learnt.
+func (n *node) call(ctx context.Context, timeout time.Duration, e errand) (err error) {
 	st := n.cur.Load()
-	limited := func(ctx context.Context) (err error) {
-		ctx, cancel := context.WithTimeoutCause(ctx, timeout, sluice.ErrTimeout)
-		defer cancel()
-		defer func() {
-			if p := recover(); p != nil {
-				err = fmt.Errorf("ratelimit: the store panicked: %v", p)
-			}
-		}()
-		return e.run(ctx)
+	err = errStoreLeft
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("ratelimit: the store's guard panicked: %v", p)
+		}
+		n.conclude(ctx, st, e, err)
+	}()
+	if n.hooks.guard == nil {
+		return within(ctx, timeout, e.run)
 	}
-	var err error
-	if g := n.hooks.guard; g != nil {
-		err = g.Do(ctx, limited)
-	} else {
-		err = limited(ctx)
+	called := false
+	err = n.hooks.guard.Do(ctx, func(ctx context.Context) error {
+		called = true
+		return within(ctx, timeout, e.run)
+	})
+	if err == nil && !called {
+		return errors.New("ratelimit: the store's guard returned nil without a call")
 	}
+	return err
+}
+
+// within runs a call of the store, whose panic is an error.
+func within(ctx context.Context, timeout time.Duration, run func(context.Context) error) (err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, sluice.ErrTimeout)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("ratelimit: the store panicked: %v", p)
+		}
+	}()
+	return run(ctx)
+}
+
+// conclude counts and learns how a call ended that began in st.
+func (n *node) conclude(ctx context.Context, st *stay, e errand, err error) {
 	switch {
-	case err != nil && ctx.Err() != nil:
+	case err != nil && over(ctx) != nil:
 		st.probing.Store(false)
-		return err
+		return
 	case errors.Is(err, sluice.ErrRejected):
 		n.stats.rejected.Add(1)
 	case err != nil:
 		n.stats.failures.Add(1)
 	}
 	n.learn(st, e, err)
-	return err
 }

@@ -88,8 +88,15 @@ func (r *runner) start(ctx context.Context, now int64) {
 		}
 		a.visiting = true
 		r.busy++
-		go func() { r.done <- visited{account: a, due: a.visit(ctx)} }()
+		go r.visit(ctx, a, now)
 	}
+}
+
+// visit lets a worker visit a, also if the store ends the goroutine.
+func (r *runner) visit(ctx context.Context, a *account, now int64) {
+	v := visited{account: a, due: clock.After(now, r.config().SyncEvery)}
+	defer func() { r.done <- v }()
+	v.due = a.visit(ctx)
 }
 
 // wait waits until there is something to do.
@@ -135,6 +142,9 @@ func (r *runner) finish(v visited) {
 		r.agenda.set(a, v.due)
 	default:
 		a.listed.Store(false)
+		if a.overlooked() {
+			a.kick()
+		}
 	}
 }
 
@@ -151,17 +161,15 @@ func (r *runner) nextBeat() int64 {
 
 // beat says that this node is alive, or finds out whether the store is.
 func (r *runner) beat(ctx context.Context) {
-	c := r.config()
-	if r.node.cur.Load().mode == ModeFallback {
+	c, v := r.config(), visited{tried: r.node.cur.Load().mode == ModeFallback}
+	defer func() { r.done <- v }() // also if the store ends the goroutine
+	if v.tried {
 		_ = r.node.try(ctx, c.StoreTimeout)
-		r.done <- visited{tried: true}
 		return
 	}
-	nodes, err := r.node.beat(ctx, c.StoreTimeout, c.NodeTTL)
-	if err != nil {
-		nodes = 0
+	if nodes, err := r.node.beat(ctx, c.StoreTimeout, c.NodeTTL); err == nil {
+		v.nodes = nodes
 	}
-	r.done <- visited{nodes: nodes}
 }
 
 // goodbye is how long leaving may take, after ctx has ended.

@@ -28,8 +28,9 @@ func (s *Shared) WaitN(ctx context.Context, n int64) error {
 	d, ok := s.spend(n)
 	if !ok {
 		now := clock.Now()
-		if d = s.decide(ctx, n, now); !d.OK() && ctx.Err() != nil {
-			return ctx.Err()
+		d = s.decide(ctx, n, now)
+		if err := over(ctx); !d.OK() && err != nil {
+			return err
 		}
 		if !d.OK() && n > 0 && !d.Never() {
 			_, err := s.wait(ctx, n, clock.Now())
@@ -87,7 +88,7 @@ func (s *Shared) Settle(t stage.Ticket, _ context.Context, _ int64, err error, c
 
 // admitLater waits after d, a refusal, if it may.
 func (s *Shared) admitLater(ctx context.Context, d Decision, now int64) (stage.Ticket, error) {
-	if err := ctx.Err(); err != nil {
+	if err := over(ctx); err != nil {
 		return stage.Ticket{}, err
 	}
 	if s.current().config.MaxWait <= 0 || d.Never() {
@@ -120,12 +121,11 @@ func (s *Shared) wait(ctx context.Context, n, now int64) (Decision, error) {
 			longest, why = max(0, d), ReasonDeadline
 		}
 	}
-	g, err := s.node.take(ctx, t.config.StoreTimeout, s.key, t.quota, Ask{Min: n, Max: n, MaxWait: longest})
-	if err != nil && ctx.Err() != nil {
-		return Decision{}, ctx.Err()
+	g, err := s.order(ctx, t, Ask{Min: n, Max: n, MaxWait: longest}, n, 0)
+	if gone := over(ctx); err != nil && gone != nil {
+		return Decision{}, gone
 	}
 	now = clock.Now()
-	s.received(g, err, 0, 0)
 	if err != nil {
 		return s.waitLocally(ctx, t, s.node.cur.Load(), n, now)
 	}
@@ -192,6 +192,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
+			return endOf(ctx)
 		}
 	}
 	return ctx.Err()

@@ -80,10 +80,10 @@ func (t *tally) totals() (s TotalsSnapshot, r RefusedSnapshot) {
 	for i := range t.cells {
 		c := &t.cells[i]
 		s.Admitted += c.admitted.Load()
-		s.Tokens += c.extra.Load()
+		s.Tokens = sumOf(s.Tokens, c.extra.Load())
 		r.Limited += c.limited.Load()
 	}
-	s.Tokens += s.Admitted
+	s.Tokens = sumOf(s.Tokens, s.Admitted)
 	for i, n := range []*int64{&r.ExceedsCapacity, &r.Blocked, &r.Invalid, &r.MaxWait, &r.Deadline, &r.MaxWaiters} {
 		*n = t.refused[i].Load()
 	}

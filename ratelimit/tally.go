@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"math"
 	"sync/atomic"
 
 	"github.com/sluicego/sluice/internal/stripe"
@@ -43,7 +44,7 @@ func (t *tally) count(d Decision) {
 	case d.lack <= 0:
 		c.admitted.Add(1)
 		if d.n != 1 {
-			c.extra.Add(d.n - 1)
+			raise(&c.extra, d.n-1, math.MaxInt64)
 		}
 	case d.Never():
 		t.refuse(d.reason())
@@ -67,9 +68,22 @@ func (t *tally) refuse(reason string) {
 // tokens counts tokens that were taken without a decision.
 func (t *tally) tokens(n int64) {
 	if t != nil {
-		t.cells[stripe.Index()].extra.Add(n)
+		raise(&t.cells[stripe.Index()].extra, n, math.MaxInt64)
 	}
 }
+
+// raise adds n, at least 0, to a sum, which stops at most.
+func raise(sum *atomic.Int64, n, most int64) {
+	for {
+		old := sum.Load()
+		if sum.CompareAndSwap(old, max(old, min(sumOf(old, n), most))) {
+			return
+		}
+	}
+}
+
+// sumOf returns x + y, or the most there is. Both are at least 0.
+func sumOf(x, y int64) int64 { return x + min(y, math.MaxInt64-x) }
 
 func (t *tally) countRefund() {
 	if t != nil {

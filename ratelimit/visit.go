@@ -61,9 +61,8 @@ func (a *account) supply(ctx context.Context, t *terms) (due int64) {
 // leave it to Run to ask again when the store has not much either: hungry says that
 // there are some.
 func (a *account) buy(ctx context.Context, t *terms, room int64, hungry bool) (due int64) {
-	g, err := a.node.take(ctx, t.config.StoreTimeout, a.key, t.quota, Ask{Min: 1, Max: room})
+	g, err := a.order(ctx, t, Ask{Min: 1, Max: room}, 0, room)
 	now := clock.Now()
-	a.received(g, err, g.Tokens, room)
 	grace := t.config.StoreTimeout / 4
 	switch {
 	case err != nil:

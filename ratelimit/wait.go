@@ -49,6 +49,10 @@ func (l *Limiter) wait(ctx context.Context, n, now int64) (Decision, error) {
 	if !d.OK() {
 		return d, l.refuse(d, why)
 	}
+	if d.by.limit.IsUnlimited() { // since an Update, and t has not been queued
+		l.tally.count(d)
+		return d, nil
+	}
 	if err := l.await(ctx, t); err != nil {
 		l.cancel(t)
 		l.tally.countGone()
@@ -87,7 +91,26 @@ func (l *Limiter) await(ctx context.Context, t *turn) error {
 		case <-ring:
 		case <-t.wake:
 		case <-ctx.Done():
-			return ctx.Err()
+			return endOf(ctx)
 		}
 	}
+}
+
+// over returns ctx's error if it has ended.
+func over(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return endOf(ctx)
+	default:
+		return ctx.Err()
+	}
+}
+
+// endOf is the error of a ctx whose Done is closed. One that has none then breaks its
+// contract; he who waits must not take it for one that goes on.
+func endOf(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return context.Canceled
 }
