@@ -59,7 +59,8 @@ func (p *pacePlan) take(n, latest, now int64) (d Decision, at int64, ok bool) {
 	if p.ended(now) {
 		return d, 0, false
 	}
-	v, last, cost := p.at(now), p.at(latest), n*p.unit
+	v, cost := p.at(now), n*p.unit
+	last := max(v, p.at(latest)) // a slot that is there can be had by who is late, too
 	for {
 		next := p.next.Load()
 		slot := max(next, v-p.slack)

@@ -88,7 +88,7 @@ func (p *warmPlan) take(n, ahead, now int64) (d Decision, ok bool) {
 		return p.peek(n, ahead, now)
 	}
 	f := p.fare(now)
-	lack, mark, ok := p.own.pay((n+ahead)*p.own.unit, n*f.units, now)
+	lack, mark, ok := p.own.pay(n*p.own.unit+p.behind(ahead), n*f.units, now)
 	if ok {
 		p.heat.ask(n, lack > 0, now)
 	}
@@ -108,12 +108,21 @@ func (p *warmPlan) peek(n, ahead, now int64) (d Decision, ok bool) {
 		return d, true
 	}
 	level, ok := p.own.level(now)
-	level -= ahead * p.own.unit
+	level -= p.behind(ahead)
 	d.mark = p.own.at(now)
 	if d.lack = min(n, p.most+1)*p.own.unit - level; d.lack <= 0 {
 		d.lack, d.mark = -p.tariff[0].pack(level), untaken
 	}
 	return d, ok
+}
+
+// behind is what the tokens of those in line are in units. They may be of a time before
+// an Update, when many more could be asked for.
+func (p *warmPlan) behind(ahead int64) int64 {
+	if ahead == 0 {
+		return 0
+	}
+	return min(ahead, maxLevel/p.own.unit) * p.own.unit
 }
 
 // pay takes cost units if need are there, which may be fewer. lack is how many of those
