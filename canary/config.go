@@ -35,13 +35,13 @@ type Config struct {
 
 // VersionConfig is one version beside the stable one.
 type VersionConfig struct {
-	Name string `json:"name"`
+	Name string
 	// Lane is where the version's interval is anchored, in [0, MaxLanes); no two
 	// versions share one. Lanes 0 and 1 never get into each other's way. Keep a
 	// version's lane as long as it lives: its users are those next to its anchor.
-	Lane int `json:"lane"`
+	Lane int
 	// Weight is its share. 0 is nobody.
-	Weight Weight `json:"weight"`
+	Weight Weight
 }
 
 // DefaultConfig returns: no version beside the stable one, which has yet to be named;
@@ -135,46 +135,54 @@ func printable(s string) bool {
 
 // configJSON is Config as JSON has it.
 type configJSON struct {
-	Stable     string          `json:"stable"`
-	Versions   []VersionConfig `json:"versions"`
-	Salt       string          `json:"salt"`
-	HashSpec   int             `json:"hash_spec"`
-	NoIdentity NoIdentity      `json:"no_identity"`
+	Stable     string        `json:"stable"`
+	Versions   []versionJSON `json:"versions"`
+	Salt       string        `json:"salt"`
+	HashSpec   int           `json:"hash_spec"`
+	NoIdentity NoIdentity    `json:"no_identity"`
+}
+
+// versionJSON tells what is absent from what is 0.
+type versionJSON struct {
+	Name   *string `json:"name"`
+	Lane   *int    `json:"lane"`
+	Weight *Weight `json:"weight"`
 }
 
 // MarshalJSON writes every key, weights of 0 too.
-func (c Config) MarshalJSON() ([]byte, error) { return json.Marshal(configJSON(c)) }
+func (c Config) MarshalJSON() ([]byte, error) {
+	j := c.toJSON()
+	j.Versions = make([]versionJSON, len(c.Versions))
+	for i := range c.Versions {
+		v := &c.Versions[i]
+		j.Versions[i] = versionJSON{&v.Name, &v.Lane, &v.Weight}
+	}
+	return json.Marshal(j)
+}
 
 // UnmarshalJSON decodes over c: absent keys keep what was there, versions are
-// replaced whole, an unknown key is an error, and so is a version without a weight.
-// It does not validate otherwise; c is as before when it returns an error.
+// replaced whole, an unknown key is an error, and so is a version that lacks one: a
+// weight that is absent is not 0. It does not validate otherwise; c is as before when
+// it returns an error.
 func (c *Config) UnmarshalJSON(data []byte) error {
-	j := configJSON(*c)
-	j.Versions = nil
+	j := c.toJSON()
 	if err := jsontime.Strict(data, &j); err != nil {
 		return err
 	}
-	if j.Versions == nil {
-		j.Versions = c.Versions
+	versions := c.Versions
+	if j.Versions != nil {
+		versions = make([]VersionConfig, len(j.Versions))
 	}
-	*c = Config(j)
+	for i, v := range j.Versions {
+		if v.Name == nil || v.Lane == nil || v.Weight == nil {
+			return &jsontime.Error{Path: fmt.Sprintf("versions[%d]", i), Err: errors.New("a version has name, lane and weight, all of them")}
+		}
+		versions[i] = VersionConfig{*v.Name, *v.Lane, *v.Weight}
+	}
+	*c = Config{j.Stable, versions, j.Salt, j.HashSpec, j.NoIdentity}
 	return nil
 }
 
-// UnmarshalJSON decodes over v; an unknown key is an error, and so is one that is
-// missing: a weight that is absent is not 0.
-func (v *VersionConfig) UnmarshalJSON(data []byte) error {
-	j := struct {
-		Name   *string `json:"name"`
-		Lane   *int    `json:"lane"`
-		Weight *Weight `json:"weight"`
-	}{}
-	if err := jsontime.Strict(data, &j); err != nil {
-		return err
-	}
-	if j.Name == nil || j.Lane == nil || j.Weight == nil {
-		return errors.New("a version has the keys name, lane and weight, all of them")
-	}
-	*v = VersionConfig{*j.Name, *j.Lane, *j.Weight}
-	return nil
+func (c Config) toJSON() configJSON {
+	return configJSON{Stable: c.Stable, Salt: c.Salt, HashSpec: c.HashSpec, NoIdentity: c.NoIdentity}
 }

@@ -30,8 +30,8 @@ type Group struct {
 }
 
 // NewGroup returns a group with the routes of WithRoute; other options are for all of
-// them. The name stands before the route in the name of each Picker: "shop/checkout".
-// It returns every complaint at once.
+// them. The name and "/" stand before the route in the name of each Picker. It returns
+// every complaint at once.
 func NewGroup(name string, opts ...Option) (*Group, error) {
 	s := newSettings("")
 	s.apply(opts)

@@ -64,14 +64,13 @@ func OneValue(values []string) string {
 // none. Behind one address may be a whole company or mobile network, which then gets
 // one version: take it last, if at all.
 func AddressID(a netip.Addr) string {
-	if a = a.Unmap().WithZone(""); a.Is4() {
+	switch a = a.Unmap().WithZone(""); {
+	case !a.IsValid():
+		return ""
+	case a.Is4():
 		return a.String()
 	}
-	network, err := a.Prefix(64)
-	if err != nil {
-		return ""
-	}
-	return network.String()
+	return netip.PrefixFrom(a, 64).Masked().String()
 }
 
 // placeholders are what programs send when there is nobody. As identities they would

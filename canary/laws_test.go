@@ -37,8 +37,8 @@ func weightsOf(ppm ...int) map[string]Weight {
 	return w
 }
 
-// owners returns who owns each point, for every step-th one.
-func owners(p *Picker, step uint32) []*Version {
+// dealt returns who owns each point, for every step-th one.
+func dealt(p *Picker, step uint32) []*Version {
 	var all []*Version
 	for point, t := uint32(0), p.current.Load(); point < points; point += step {
 		all = append(all, t.at(point))
@@ -100,11 +100,11 @@ func FuzzReassignment(f *testing.F) {
 func checkReassignment(t *testing.T, from, to []int) {
 	t.Helper()
 	p := pickerOf(t, from...)
-	before := owners(p, 997)
+	before := dealt(p, 997)
 	preview, err := p.Preview(weightsOf(to...))
 	require.NoError(t, err)
 	require.NoError(t, p.SetWeights(weightsOf(to...)))
-	after := owners(p, 997)
+	after := dealt(p, 997)
 
 	grown, growth := true, 0
 	for lane := range from {
@@ -140,7 +140,7 @@ func checkReassignment(t *testing.T, from, to []int) {
 	}
 	// L3: the way back gives everyone back what they had.
 	require.NoError(t, p.SetWeights(weightsOf(from...)))
-	require.Equal(t, before, owners(p, 997))
+	require.Equal(t, before, dealt(p, 997))
 }
 
 // Preview is exact, also where lanes collide: it says of every point what SetWeights
@@ -161,9 +161,9 @@ func TestLaw_PreviewIsExact(t *testing.T) {
 		p := pickerOf(t, from...)
 		d, err := p.Preview(weightsOf(to...))
 		require.NoError(t, err)
-		before := owners(p, 1)
+		before := dealt(p, 1)
 		require.NoError(t, p.SetWeights(weightsOf(to...)))
-		after := owners(p, 1)
+		after := dealt(p, 1)
 		counted, run := map[Move]Weight{}, Weight(0)
 		for i := range before {
 			run++
@@ -225,7 +225,7 @@ func TestComplaint07_ZeroIsZero(t *testing.T) {
 		}
 	}
 	require.NoError(t, p.SetWeights(weightsOf(1_000_000, 0)))
-	for _, v := range owners(p, 1) {
+	for _, v := range dealt(p, 1) {
 		if v != none {
 			t.Fatalf("%v has a point although another has all", v)
 		}
@@ -283,10 +283,10 @@ func TestLaw_SharesAddUp(t *testing.T) {
 // and routes, a reload of the same configuration, a restart, a plan that comes back.
 func TestLaw_UnrelatedChangesMoveNobody(t *testing.T) {
 	p := pickerOf(t, 100_000, 50_000)
-	before := owners(p, 101)
+	before := dealt(p, 101)
 	same := func(why string) {
 		t.Helper()
-		require.Equal(t, before, owners(p, 101), why)
+		require.Equal(t, before, dealt(p, 101), why)
 	}
 	require.NoError(t, p.Update(p.Config()))
 	assert.Equal(t, uint64(1), p.Generation(), "an equal configuration is no change")
@@ -310,7 +310,7 @@ func TestLaw_UnrelatedChangesMoveNobody(t *testing.T) {
 	var plan Plan
 	require.NoError(t, json.Unmarshal(text, &plan))
 	require.NoError(t, again.Apply(plan))
-	for i, v := range owners(again, 101) {
+	for i, v := range dealt(again, 101) {
 		require.Equal(t, before[i].Name(), v.Name(), "a restart with the plan")
 	}
 }
@@ -319,14 +319,14 @@ func TestLaw_UnrelatedChangesMoveNobody(t *testing.T) {
 // a growth by 50 %, and it is the same way back.
 func TestLaw_CollidingLanesAreStillReversible(t *testing.T) {
 	p := pickerOf(t, 100_000, 100_000, 100_000)
-	before := owners(p, 101)
+	before := dealt(p, 101)
 	d, err := p.Preview(weightsOf(600_000))
 	require.NoError(t, err)
 	assert.Equal(t, Percent(60), d.Moved())
 	assert.Equal(t, Percent(10), d.Of("c2", "c0"))
 	require.NoError(t, p.SetWeights(weightsOf(600_000)))
 	require.NoError(t, p.SetWeights(weightsOf(100_000)))
-	assert.Equal(t, before, owners(p, 101))
+	assert.Equal(t, before, dealt(p, 101))
 }
 
 // Taking a version out gives its users to the stable version and leaves those of the
@@ -334,10 +334,10 @@ func TestLaw_CollidingLanesAreStillReversible(t *testing.T) {
 func TestLaw_RemovalGivesToStableOnly(t *testing.T) {
 	for gone := range 4 {
 		p := pickerOf(t, 100_000, 90_000, 80_000, 70_000)
-		before := owners(p, 101)
+		before := dealt(p, 101)
 		out, stable := p.Version(canary(gone)), p.Stable()
 		require.NoError(t, p.Retire(canary(gone)))
-		for i, v := range owners(p, 101) {
+		for i, v := range dealt(p, 101) {
 			want := before[i]
 			if want == out {
 				want = stable

@@ -15,9 +15,9 @@ import (
 func TestRollback(t *testing.T) {
 	p := pickerOf(t, 200_000, 100_000)
 	bad, other, stable := p.Version("c0"), p.Version("c1"), p.Stable()
-	before := owners(p, 101)
+	before := dealt(p, 101)
 	require.NoError(t, p.Rollback("c0", "error rate"))
-	for i, v := range owners(p, 101) {
+	for i, v := range dealt(p, 101) {
 		want := before[i]
 		if want == bad {
 			want = stable
@@ -56,7 +56,7 @@ func TestRollback(t *testing.T) {
 	require.NoError(t, p.Readmit("c0"))
 	assert.Equal(t, Weight(0), p.Share("c0"), "it gets no weight by that")
 	require.NoError(t, p.SetWeights(map[string]Weight{"c0": PPM(200_000)}))
-	assert.Equal(t, before, owners(p, 101), "and then has the same users")
+	assert.Equal(t, before, dealt(p, 101), "and then has the same users")
 
 	require.ErrorIs(t, p.Rollback("stable", ""), ErrStable)
 	require.ErrorIs(t, p.Rollback("c9", ""), ErrUnknownVersion)
@@ -69,14 +69,14 @@ func TestRollbackOver_FallsInAStraightLine(t *testing.T) {
 				p := sluice.Must(New("rollout", "stable", WithVersion("bad", lane, PPM(200_000)), WithVersion("good", lane^1, PPM(100_000))))
 				bad := p.Version("bad")
 				counts := func() (n int) {
-					for _, v := range owners(p, 100) {
+					for _, v := range dealt(p, 100) {
 						if v == bad {
 							n++
 						}
 					}
 					return n
 				}
-				before := owners(p, 100)
+				before := dealt(p, 100)
 				require.NoError(t, p.RollbackOver("bad", "cold", 10*time.Minute))
 				assert.Equal(t, Split, p.Decide(Input{ID: "u", Override: "bad", Authorized: true}).Reason, "wishes end at once")
 				last := before
@@ -84,7 +84,7 @@ func TestRollbackOver_FallsInAStraightLine(t *testing.T) {
 					assert.Equal(t, 2000-200*minute, counts())
 					assert.Equal(t, PPM(200_000-20_000*minute), p.Share("bad"))
 					assert.Equal(t, All, p.Share("bad")+p.Share("good")+p.Share("stable"))
-					now := owners(p, 100)
+					now := dealt(p, 100)
 					for i, v := range now {
 						if v == bad {
 							require.Equal(t, bad, last[i], "nobody comes back")
@@ -112,9 +112,9 @@ func TestRollbackOver_MayBeCutShort(t *testing.T) {
 			p := pickerOf(t, 300_000)
 			bad := p.Version("c0")
 			require.NoError(t, p.RollbackOver("c0", "slow", 24*time.Hour))
-			assert.Contains(t, owners(p, 1001), bad)
+			assert.Contains(t, dealt(p, 1001), bad)
 			require.NoError(t, end(p))
-			assert.NotContains(t, owners(p, 1001), bad)
+			assert.NotContains(t, dealt(p, 1001), bad)
 			assert.Equal(t, All, p.Share("stable"))
 		})
 	}
@@ -129,8 +129,8 @@ func TestRollbackOver_IsTheSameForReplicas(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		require.NoError(t, b.Apply(throughJSON(t, a.Plan())))
 		assert.Equal(t, PPM(300_000), b.Share("c0"))
-		for i, v := range owners(a, 500) {
-			require.Equal(t, v.Name(), owners(b, 500)[i].Name())
+		for i, v := range dealt(a, 500) {
+			require.Equal(t, v.Name(), dealt(b, 500)[i].Name())
 		}
 		time.Sleep(30 * time.Minute)
 		assert.Equal(t, Weight(0), b.Share("c0"))
@@ -141,9 +141,9 @@ func TestRollbackOver_IsTheSameForReplicas(t *testing.T) {
 func TestPromote(t *testing.T) {
 	t.Run("at the end nobody moves", func(t *testing.T) {
 		p := pickerOf(t, 1_000_000)
-		before := owners(p, 101)
+		before := dealt(p, 101)
 		require.NoError(t, p.Promote("c0"))
-		assert.Equal(t, before, owners(p, 101))
+		assert.Equal(t, before, dealt(p, 101))
 		assert.Equal(t, "c0", p.Stable().Name())
 		require.Len(t, p.Retired(), 1)
 		assert.Equal(t, "stable", p.Retired()[0].Name())
@@ -151,9 +151,9 @@ func TestPromote(t *testing.T) {
 	})
 	t.Run("before, the old version's users do", func(t *testing.T) {
 		p := pickerOf(t, 600_000, 100_000)
-		before, old := owners(p, 101), p.Stable()
+		before, old := dealt(p, 101), p.Stable()
 		require.NoError(t, p.Promote("c0"))
-		for i, v := range owners(p, 101) {
+		for i, v := range dealt(p, 101) {
 			want := before[i]
 			if want == old {
 				want = p.Version("c0")
