@@ -121,7 +121,7 @@ func ownRefusal(err error) bool {
 		return false
 	}
 	switch r.Policy() {
-	case "breaker", "bulkhead", "pool":
+	case "breaker", "bulkhead", "pool", "upstreams":
 		return true
 	}
 	return false

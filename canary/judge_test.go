@@ -144,7 +144,7 @@ func TestJudge_StickyBadUsers(t *testing.T) {
 		byUsers += count(fail)
 	}
 	t.Logf("good canaries condemned, of %d: %d by counting calls, %d by counting users", n, byCalls, byUsers)
-	assert.Greater(t, float64(byCalls), 0.3*float64(n))
+	assert.Greater(t, float64(byCalls), 0.2*float64(n))
 	assert.LessOrEqual(t, byUsers, 1)
 }
 
@@ -521,7 +521,7 @@ func TestJudge_SlowCalls(t *testing.T) {
 			now += int64(time.Minute)
 			j.verdict(now)
 		}
-		assert.EqualValues(t, never, j.stage.Load().slowAbove.Load(), "without calls of stable nothing is slow")
+		assert.Equal(t, int64(never), j.stage.Load().slowAbove.Load(), "without calls of stable nothing is slow")
 	})
 }
 
