@@ -10,12 +10,16 @@ import (
 	"github.com/sluicego/sluice/ratelimit"
 )
 
-// Two nodes share a limit of three calls a minute. In a fleet the store is one that
+// patient lets no example depend on how fast a machine is: a store in memory answers in
+// a microsecond, but who asks it may be held up for longer than 20 ms.
+var patient = ratelimit.WithStoreTimeout(time.Minute)
+
+// Two nodes share a limit of three calls a day. In a fleet the store is one that
 // all processes reach, and each runs Run for as long as it serves.
 func ExampleShared() {
 	store := sluice.Must(ratelimit.NewMemoryStore(1000))
-	a := sluice.Must(ratelimit.NewShared("api", store, ratelimit.Global(ratelimit.PerMinute(3))))
-	b := sluice.Must(ratelimit.NewShared("api", store, ratelimit.Global(ratelimit.PerMinute(3))))
+	a := sluice.Must(ratelimit.NewShared("api", store, ratelimit.Global(ratelimit.PerDay(3)), patient))
+	b := sluice.Must(ratelimit.NewShared("api", store, ratelimit.Global(ratelimit.PerDay(3)), patient))
 
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -37,9 +41,9 @@ func ExampleShared() {
 // Each user has a limit of his own, whichever node he comes to; one tenant has more.
 func ExampleSharedGroup() {
 	store := sluice.Must(ratelimit.NewMemoryStore(1000))
-	users := sluice.Must(ratelimit.NewSharedGroup("users", store, ratelimit.Global(ratelimit.PerMinute(2)),
-		ratelimit.WithStrict(),
-		ratelimit.WithSharedOverride("gold", ratelimit.WithSharedThreshold(ratelimit.Global(ratelimit.PerMinute(4))))))
+	users := sluice.Must(ratelimit.NewSharedGroup("users", store, ratelimit.Global(ratelimit.PerDay(2)),
+		ratelimit.WithStrict(), patient,
+		ratelimit.WithSharedOverride("gold", ratelimit.WithSharedThreshold(ratelimit.Global(ratelimit.PerDay(4))))))
 
 	for _, user := range []string{"ann", "bob", "gold"} {
 		admitted := 0
@@ -84,8 +88,8 @@ func ExampleWithFailure() {
 // is asked about comes last, so that a user who is over his own limit costs nothing.
 func ExampleShared_Layer() {
 	store := sluice.Must(ratelimit.NewMemoryStore(1000))
-	user := sluice.Must(ratelimit.New("user", ratelimit.PerMinute(2)))
-	everybody := sluice.Must(ratelimit.NewShared("everybody", store, ratelimit.Global(ratelimit.PerMinute(100)), ratelimit.WithStrict()))
+	user := sluice.Must(ratelimit.New("user", ratelimit.PerDay(2)))
+	everybody := sluice.Must(ratelimit.NewShared("everybody", store, ratelimit.Global(ratelimit.PerDay(100)), ratelimit.WithStrict(), patient))
 	for range 3 {
 		d := ratelimit.TakeAll(1, user.Layer(), everybody.Layer())
 		fmt.Println(d.OK(), d.Resource())
@@ -102,7 +106,7 @@ func ExampleShared_Layer() {
 // all nodes came.
 func ExampleShared_Wait() {
 	store := sluice.Must(ratelimit.NewMemoryStore(1000))
-	s := sluice.Must(ratelimit.NewShared("mail", store, ratelimit.Global(ratelimit.Every(20*time.Millisecond)), ratelimit.WithBurst(1)))
+	s := sluice.Must(ratelimit.NewShared("mail", store, ratelimit.Global(ratelimit.Every(20*time.Millisecond)), ratelimit.WithBurst(1), patient))
 	began := time.Now()
 	for range 3 {
 		if err := s.Wait(context.Background()); err != nil {
@@ -111,9 +115,9 @@ func ExampleShared_Wait() {
 	}
 	fmt.Println(time.Since(began) >= 40*time.Millisecond)
 
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	daily := sluice.Must(ratelimit.NewShared("report", store, ratelimit.Global(ratelimit.PerDay(1))))
+	daily := sluice.Must(ratelimit.NewShared("report", store, ratelimit.Global(ratelimit.PerDay(1)), patient))
 	fmt.Println(daily.Wait(ctx))
 	fmt.Println(errors.Is(daily.Wait(ctx), context.DeadlineExceeded), "at once")
 	// Output:

@@ -53,14 +53,19 @@ func ExampleLimiter_Wait() {
 	}
 	fmt.Println(time.Since(began) >= 100*time.Millisecond)
 
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	report := sluice.Must(ratelimit.New("report", ratelimit.PerDay(1)))
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	err := limit.Wait(ctx)
+	fmt.Println(report.Wait(ctx))
+	err := report.Wait(ctx) // returns at once
 	var limited *ratelimit.LimitError
-	fmt.Println(errors.As(err, &limited), limited.Reason(), errors.Is(err, context.DeadlineExceeded))
+	if errors.As(err, &limited) {
+		fmt.Println(limited.Reason(), errors.Is(err, context.DeadlineExceeded))
+	}
 	// Output:
 	// true
-	// true deadline true
+	// <nil>
+	// deadline true
 }
 
 // A limiter is a Guard. What a guard further in refuses is not paid for.

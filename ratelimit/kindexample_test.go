@@ -61,12 +61,15 @@ func ExamplePacer() {
 	}
 	fmt.Println("at least 40 ms:", time.Since(began) >= 40*time.Millisecond)
 
-	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	report := sluice.Must(ratelimit.NewPacer("report", ratelimit.PerDay(1), ratelimit.WithMaxWait(48*time.Hour)))
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	err := mail.Wait(ctx)
+	fmt.Println(report.Wait(ctx))
+	err := report.Wait(ctx)
 	fmt.Println(errors.Is(err, ratelimit.ErrLimited), errors.Is(err, context.DeadlineExceeded))
 	// Output:
 	// at least 40 ms: true
+	// <nil>
 	// true true
 }
 

@@ -189,17 +189,16 @@ func TestShared_RunOutlivesAStoreThatDoesNotReturn(t *testing.T) {
 // The second of two debits that cannot be larger made the debt negative, which every
 // store refuses; so the limiter fell back for good.
 func TestShared_DebtsDoNotOverflow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, Global(PerMinute(60)))
-		for range 2 {
-			f.nodes[0].Debit(math.MaxInt64)
-		}
-		assert.EqualValues(t, 120, f.nodes[0].Snapshot().Owed)
-		time.Sleep(time.Second)
-		assert.Zero(t, f.nodes[0].Snapshot().Owed)
-		assert.Zero(t, f.nodes[0].Snapshot().Node.Store.Failures)
-		assert.Positive(t, f.nodes[0].Snapshot().Node.Totals.Tokens)
-	})
+	s := newStill(t, 1, Global(PerMinute(60)), WithStoreTimeout(time.Minute)).nodes[0]
+	s.node.running.Store(true) // and has not come yet
+	for range 2 {
+		s.Debit(math.MaxInt64)
+	}
+	assert.EqualValues(t, 120, s.Snapshot().Owed)
+	s.visit(t.Context())
+	assert.Zero(t, s.Snapshot().Owed)
+	assert.Zero(t, s.Snapshot().Node.Store.Failures)
+	assert.Positive(t, s.Snapshot().Node.Totals.Tokens)
 }
 
 // Between Run's last look at an account and its taking it off the list, somebody put a
