@@ -128,7 +128,10 @@
 //
 // Asking, refusing and giving back take no lock, allocate nothing and read the clock
 // once; a refusal writes nothing but its count. An admission is one compare-and-swap of
-// one word; only a SlidingLog, which admits seldom by its nature, does it under a mutex.
+// one word. There are three exceptions: a SlidingLog, which admits seldom by its nature,
+// does it under a mutex; a Keyed locks a page of its table for a key that is new or
+// comes by another class than before; and a call of a Shared that finds no lease waits
+// for the store.
 // Counting answers costs one more atomic addition, spread over cache lines; WithoutTotals
 // leaves it out. Waiting takes a mutex for a few instructions, a place in the queue, and
 // a timer for the first in it. Nothing starts a goroutine or needs closing, except that

@@ -25,7 +25,8 @@ type tier struct {
 	uncounted bool
 }
 
-// A taker decides for TakeAll. It takes no lock and allocates nothing.
+// A taker decides for TakeAll. It takes no lock, with the exceptions that TakeAll names,
+// and allocates nothing.
 type taker interface {
 	// take decides, and takes the tokens if there are enough, but does not count the
 	// decision: the call may yet be refused by another layer.
@@ -54,7 +55,10 @@ type refunder interface {
 // The first layer that refuses decides, and the Decision names it; those before it
 // get back what they gave. If all agree, the Decision is that of the first
 // layer. The clock is read once, unless others take from a layer between its giving
-// and its getting back. It takes no lock and allocates nothing.
+// and its getting back. It allocates nothing, and takes no lock but those that a layer
+// takes by itself: a Keyed that of a page, for a few instructions, when a key is new or
+// comes by another class than before; a SlidingLog its own when it admits or is given
+// back; a KeyedExact its own when By makes a key. A Shared may wait for its store.
 func TakeAll(n int64, layers ...Layer) Decision { return takeAll(n, clock.Now(), layers) }
 
 // TakeEach is TakeAll for a caller who may have to give back later, or wants to know
