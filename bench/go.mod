@@ -3,11 +3,15 @@ module github.com/sluicego/sluice/bench
 go 1.26.0
 
 require (
+	github.com/buraksezer/consistent v1.0.0
+	github.com/cespare/xxhash/v2 v2.3.0
+	github.com/dgryski/go-rendezvous v0.0.0-20200823014737-9f7001d12a5f
 	github.com/failsafe-go/failsafe-go v0.9.8
 	github.com/felixge/httpsnoop v1.1.0
 	github.com/go-kratos/aegis v0.2.0
 	github.com/hashicorp/go-retryablehttp v0.7.8
 	github.com/puzpuzpuz/xsync/v4 v4.5.0
+	github.com/serialx/hashring v0.0.0-20200727003509-22c0c7ab6b1b
 	github.com/sethvargo/go-limiter v0.7.1
 	github.com/sluicego/sluice v0.0.0
 	github.com/sony/gobreaker/v2 v2.4.0
@@ -18,12 +22,12 @@ require (
 	go.uber.org/ratelimit v0.3.1
 	golang.org/x/sync v0.25.0
 	golang.org/x/time v0.16.0
+	stathat.com/c/consistent v1.0.0
 )
 
 require (
 	github.com/benbjohnson/clock v1.3.0 // indirect
 	github.com/bits-and-blooms/bitset v1.24.4 // indirect
-	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/fatih/color v1.18.0 // indirect
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect

@@ -81,22 +81,26 @@ func (p *Picker) Readmit(version string) error {
 // another one, unless it was given.
 func (p *Picker) Promote(version string) error {
 	return p.change(Change{Action: ActionPromote, Version: version}, func(plan *Plan, wall time.Time) error {
-		switch {
-		case version == plan.Config.Stable:
-			return nil
-		case plan.version(version) == nil:
-			return fmt.Errorf("promotion of %q: %w", version, ErrUnknownVersion)
-		case plan.rolledBack(version) != nil:
-			return fmt.Errorf("promotion of %q: %w", version, ErrRolledBack)
-		}
-		plan.drop(version)
-		plan.Config.Stable = version
-		alone := plan.stableWeight() == All && !slices.ContainsFunc(plan.RolledBack, func(r RolledBack) bool { return r.falling(wall) })
-		if alone {
-			plan.Salt = plan.Config.salt(plan.Name)
-		}
-		return nil
+		return plan.promote(version, wall)
 	})
+}
+
+func (p *Plan) promote(version string, wall time.Time) error {
+	switch {
+	case version == p.Config.Stable:
+		return nil
+	case p.version(version) == nil:
+		return fmt.Errorf("promotion of %q: %w", version, ErrUnknownVersion)
+	case p.rolledBack(version) != nil:
+		return fmt.Errorf("promotion of %q: %w", version, ErrRolledBack)
+	}
+	p.drop(version)
+	p.Config.Stable = version
+	falls := func(r RolledBack) bool { return r.falling(wall) }
+	if p.stableWeight() == All && !slices.ContainsFunc(p.RolledBack, falls) {
+		p.Salt = p.Config.salt(p.Name)
+	}
+	return nil
 }
 
 // Retire takes a version out of the plan. Its users go to the stable version, and its
