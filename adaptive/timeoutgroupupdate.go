@@ -36,15 +36,14 @@ func (g *TimeoutGroup) Update(c TimeoutConfig) error {
 // spread gives every Timeout that lives the configuration c, and reports whether the
 // group has got another one meanwhile.
 func (g *TimeoutGroup) spread(c *TimeoutConfig) (again bool) {
-	g.overflow.configure(c)
+	g.overflow.configure(c, false)
 	for _, m := range g.members.Members() {
 		if t := m.Alive(); t != nil {
 			own := c
 			if opts, ok := g.overrides[m.Key]; ok {
 				own = &g.overridden(*c, opts).TimeoutConfig
 			}
-			t.configure(own)
-			m.Own.Store(false)
+			t.configure(own, false)
 		}
 	}
 	return g.config.Load() != c

@@ -20,22 +20,27 @@ func (t *Timeout) Update(c TimeoutConfig) error {
 	if err := c.Validate(); err != nil || t == nil {
 		return err
 	}
-	if t.configure(&c) && t.member != nil {
-		t.member.Own.Store(true) // the group would make it otherwise
+	if t.configure(&c, true) {
 		t.member.Needed(t)
 	}
 	return nil
 }
 
 // configure puts c, which has been validated, in force, and reports whether it is
-// another one.
-func (t *Timeout) configure(c *TimeoutConfig) (changed bool) {
+// another one; own says that it is not the TimeoutGroup's.
+func (t *Timeout) configure(c *TimeoutConfig, own bool) (changed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	old := t.plan.Load()
-	if *old.config == *c {
-		return false
+	if changed = *old.config != *c; changed {
+		t.replace(old, c)
 	}
+	t.member.Configured(own, changed)
+	return changed
+}
+
+// replace puts c in the place of old. The caller holds t.mu.
+func (t *Timeout) replace(old *timeoutPlan, c *TimeoutConfig) {
 	p := t.newPlan(c, t.adapt(old, c))
 	t.plan.Store(p)
 	for {
@@ -45,7 +50,7 @@ func (t *Timeout) configure(c *TimeoutConfig) (changed bool) {
 			w = t.newTerm(p, Estimate{Limit: c.Rule.Limit})
 		}
 		if t.cur.CompareAndSwap(have, w) {
-			return true
+			return
 		}
 	}
 }

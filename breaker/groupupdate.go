@@ -43,8 +43,7 @@ func (g *Group) spread(p *plan) (again bool) {
 	for _, m := range g.members.Members() {
 		if b := m.Alive(); b != nil {
 			own, _, _ := overridden(p.config, *g.hooks, g.overrides[m.Key])
-			_, err := b.configure(own)
-			m.Own.Store(false)
+			_, err := b.configure(own, false)
 			errs = append(errs, err)
 		}
 	}

@@ -14,16 +14,16 @@ func (b *Breaker) Config() Config {
 // changes begins empty. An equal Config changes nothing; one that does not
 // validate is returned as an error and changes nothing. c is copied.
 func (b *Breaker) Update(c Config) error {
-	changed, err := b.configure(c)
-	if changed && b.member != nil {
-		b.member.Own.Store(true) // the group would make it otherwise
+	changed, err := b.configure(c, true)
+	if changed {
 		b.member.Needed(b)
 	}
 	return err
 }
 
-// configure puts c in force and reports whether it is another one.
-func (b *Breaker) configure(c Config) (changed bool, err error) {
+// configure puts c in force and reports whether it is another one; own says that it is
+// not the Group's.
+func (b *Breaker) configure(c Config, own bool) (changed bool, err error) {
 	if err := c.Validate(); err != nil {
 		if b != nil {
 			b.logUpdate(err)
@@ -45,6 +45,7 @@ func (b *Breaker) configure(c Config) (changed bool, err error) {
 			e.bringForward(p)
 		}
 	}
+	b.member.Configured(own, changed)
 	b.mu.Unlock()
 	if changed {
 		b.logUpdate(nil)

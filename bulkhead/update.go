@@ -33,15 +33,14 @@ func (b *Bulkhead) SetLimit(limit int) error {
 // updateOwn is update by the user, after which the Group would make b otherwise.
 func (b *Bulkhead) updateOwn(change func(Config) Config) error {
 	changed, err := b.update(change, true)
-	if changed && b.member != nil {
+	if changed {
 		b.member.Needed(b)
 	}
 	return err
 }
 
 // update puts what change makes of the Config in force, and reports whether it is
-// another one; own says that it is not the Group's. Both are written under b.mu, else
-// of an update by the user and one by the Group each could have the last word on one.
+// another one; own says that it is not the Group's.
 func (b *Bulkhead) update(change func(Config) Config, own bool) (changed bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -54,8 +53,6 @@ func (b *Bulkhead) update(change func(Config) Config, own bool) (changed bool, e
 		b.config.Store(&c)
 		b.places.Update(c.Limit, c.policy())
 	}
-	if b.member != nil && (changed || !own) {
-		b.member.Own.Store(own)
-	}
+	b.member.Configured(own, changed)
 	return changed, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/sluicego/sluice/internal/clock"
@@ -38,6 +39,7 @@ type Shared struct {
 	last    lastRefusal
 	waiting atomic.Int64 // callers in wait, counted by themselves
 	member  *roster.Member[Shared]
+	updates sync.Mutex // puts configurations in force, and says whose they are, in order
 }
 
 // NewShared returns a limiter of that name, which must not be empty and is the same in
@@ -212,28 +214,33 @@ func (s *Shared) Config() SharedConfig {
 // equal SharedConfig changes nothing; one that does not validate is returned as an
 // error and changes nothing.
 func (s *Shared) Update(c SharedConfig) error {
-	changed, err := s.configure(c)
-	if changed && s.member != nil {
-		s.member.Own.Store(true)
+	changed, err := s.configure(c, true)
+	if changed {
 		s.member.Needed(s)
 	}
 	return err
 }
 
-func (s *Shared) configure(c SharedConfig) (changed bool, err error) {
+// configure puts c in force and reports whether it is another one; own says that it is
+// not the SharedGroup's.
+func (s *Shared) configure(c SharedConfig, own bool) (changed bool, err error) {
 	if err := c.Validate(); err != nil || s == nil {
 		return false, err
 	}
-	for {
+	s.updates.Lock()
+	defer s.updates.Unlock()
+	for !changed {
 		old := s.current()
 		if old.config == c {
-			return false, nil
+			break
 		}
-		if s.change(old, s.node.terms(c)) {
-			s.kick()
-			return true, nil
-		}
+		changed = s.change(old, s.node.terms(c)) // or the fleet has another size by now
 	}
+	s.member.Configured(own, changed)
+	if changed {
+		s.kick()
+	}
+	return changed, nil
 }
 
 var errSharedGroupOption = errors.New("ratelimit: WithSharedMaxKeys and WithSharedOverride are for NewSharedGroup")

@@ -157,8 +157,7 @@ func (g *SharedGroup) Update(c SharedConfig) error {
 	errs := []error{g.overflow.Update(c)}
 	for _, m := range g.members.Members() {
 		if s := m.Alive(); s != nil {
-			_, err := s.configure(g.overridden(c, m.Key))
-			m.Own.Store(false)
+			_, err := s.configure(g.overridden(c, m.Key), false)
 			errs = append(errs, err)
 		}
 	}

@@ -33,6 +33,18 @@ func (m *Member[T]) Alive() *T {
 	return m.weak.Value()
 }
 
+// Configured says whose configuration the object of m has now: its own, or that which
+// Make would give it. changed is whether it is another one than before; an update by
+// oneself that changes nothing makes nothing one's own. It is to be called under the
+// lock under which the configuration was put in force, else of an update by oneself and
+// one by the group each could have the last word on one of the two. A nil m is in no
+// roster.
+func (m *Member[T]) Configured(own, changed bool) {
+	if m != nil && (changed || !own) {
+		m.Own.Store(own)
+	}
+}
+
 // Needed is called after t, the object of m, has got something to lose, which the
 // roster may have let go. It then holds more objects than it should until another one
 // can go; there are never more of these than were in use. A nil m is in no roster.

@@ -56,9 +56,8 @@ func (r *Roster[T]) Find(key string) *T {
 }
 
 // Get returns the object of key, and makes it if there is none. It returns nil if
-// there is no room for one. The key is copied.
+// there is no room for one. The key is copied, and does not escape.
 func (r *Roster[T]) Get(key string, now int64) *T {
-	key = strings.Clone(key)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if m := r.keys.get(key); m != nil {
@@ -73,7 +72,7 @@ func (r *Roster[T]) Get(key string, now int64) *T {
 	if !r.makeRoom(now) {
 		return nil
 	}
-	m := &Member[T]{Key: key, roster: r}
+	m := &Member[T]{Key: strings.Clone(key), roster: r}
 	t := r.kind.Make(m, now)
 	m.watch(t)
 	r.keys.add(m)

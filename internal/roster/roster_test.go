@@ -201,3 +201,23 @@ func TestRoster_Race(t *testing.T) {
 	wg.Wait()
 	assert.LessOrEqual(t, r.Len(), most+goroutines)
 }
+
+// A key that a caller puts together on his stack stays there.
+func TestRoster_KeysDoNotEscape(t *testing.T) {
+	r := things(8)
+	key := []byte("a/b")
+	r.Get(string(key), 1)
+	for r.Find("a/b") == nil {
+		r.Get("a/b", 1)
+	}
+	assert.Zero(t, testing.AllocsPerRun(100, func() {
+		if r.Find(string(key)) != r.Get(string(key), 1) {
+			t.Error("not the same")
+		}
+	}))
+	key[0] = 'c'
+	for name, thing := range r.All() {
+		assert.Equal(t, "a/b", name)
+		assert.Equal(t, "a/b", thing.member.Key)
+	}
+}
