@@ -10,11 +10,17 @@
 //	Timeout       how long a call may take: follows how long calls take
 //	TimeoutGroup  one Timeout for each service, route or host
 //	Meter         lets a Timeout learn from calls that keep its limit by themselves
+//	Limiter       how many calls may be under way at once: follows how long calls take
+//	LimiterGroup  one Limiter for each service, route or host
 //	System        which calls this process takes: refuses some while its queues, CPU or
 //	              load are too much
 //
-// A Timeout stands around each call that goes out, a System in front of all that comes
-// in, outermost and once for each process; its Run has to run, or it admits all.
+// A Timeout stands around each call that goes out. A Limiter stands in front of the calls
+// that something serves, or around those to one dependency. A System stands in front of
+// all that comes in, outermost and once for each process; its Run has to run, or it admits
+// all. Where one route, host or pool is what becomes full, take a Limiter, which finds the
+// right number; where the process is, a System, which sees its CPU and queues; both
+// together do no harm. A bulkhead is a Limiter whose number somebody knows.
 //
 // # How long to wait
 //
@@ -105,7 +111,68 @@
 //
 // WithEstimator takes an Estimator of your own.
 //
+// # How many at once
+//
+// What serves calls can work on some of them at a time. More than these wait for each
+// other, in a queue that nobody sees: they are not served sooner for being let in, but
+// time out later and are sent again. Fewer leave it idle.
+//
+//	calls a second                          time of a call
+//	  │        ┌───────────────                 │            ╱
+//	  │       ╱                                 │          ╱
+//	  │     ╱                                   │        ╱
+//	  │   ╱                                     │───────╯
+//	  │ ╱                                       │
+//	  └────────┬──┬──────────── under way       └────────┬──┬────────── under way
+//	           │  the Limiter's number                   │  the same
+//	           as many as can be worked on
+//
+// To the left of the bend, one call more is one more served; to the right, it only makes
+// the others slower. The Limiter finds the bend by the right-hand curve: a call that takes
+// longer than the baseline, which is what calls take where none waits, has waited for the
+// rest of it (see Vegas). It goes a few calls beyond, so that there is always something
+// to do.
+//
+// The baseline must not be read in an overload, or it is the overload's. Many a limiter
+// that does so grows for as long as the overload lasts, and with it the waiting. So this
+// one reads it where calls are few, and otherwise lets the queue drain first: for two
+// windows in some 75 it admits a few calls less than can be worked on.
+//
+//	Vegas()      the default; in front of what serves calls
+//	AIMD(d)      around calls to a dependency that says when it has enough, or that many
+//	             others use: grows until calls are throttled or time out, or take longer
+//	             than d
+//	Gradient2()  compares with the average of many windows; for those who know it
+//	FixedLimit   no adapting at all
+//
+// In simulations of 16 workers whose calls take 10 ms, and with 150 % of what they can
+// do, the limit and the time within which 99 % of the calls are answered (alone: 28 ms)
+// are these; settled is how long after a jump from 60 to 140 % the median call takes less
+// than twice its time. The tests repeat them.
+//
+//	                    Vegas()      AIMD(50ms)    Gradient2()
+//	after a minute      24, 32 ms    77, 66 ms     33, 39 ms
+//	after 15 minutes    23, 32 ms    75, 66 ms    135, 104 ms
+//	settled             0.3 s        never         4 s
+//	refused at 60 %     none         none          none
+//
+// Calls that were throttled (see sluice.Classify) or timed out lower the limit. A call that
+// failed otherwise says nothing, for a connection is refused in no time; WithLimiterClassifier
+// can say which errors mean that there are too many. Never does the limit grow while less
+// than half of it is used: nothing has been seen of what lies beyond.
+//
+// By default nobody waits for leave. WithQueue lets some, for a moment; then the more
+// important calls go first, and in an overload the least important are refused first. A
+// part of the places can be guaranteed to them, see WithShares.
+//
+// WithLimitAlgorithm takes a LimitAlgorithm of your own.
+//
 // # Concurrency properties
+//
+// Acquiring a free place and settling take no lock and allocate nothing, nor does being
+// refused where nobody may wait; a call that ends works the limit out anew, once a second
+// or, in an overload that begins, ten times. Waiting takes a mutex for a few instructions.
+// LimitAlgorithms and classifiers are called with no lock held.
 //
 // Value is one atomic load. Begin and settling take no lock and allocate nothing;
 // every 250 ms, the call that ends works out the limit anew, which takes some
@@ -129,7 +196,18 @@
 //     where it is sent again to somebody else. A heavy tail makes the limit long: with
 //     σ = 1.5 it is over 2 s at a median of 20 ms. Who would rather fail fast sets max.
 //   - history: the defaults suit from one call in some seconds to any number.
-//   - keys of a TimeoutGroup: what has a latency of its own, such as a route or a host.
+//   - limits of a Limiter: Min and Max are for emergencies, 1 and 1000 suit most. Initial is
+//     what calls per second × their duration say (Little's law), or what the dependency is
+//     known to bear.
+//   - window: a second. Shorter follows sooner, and takes more of chance for a change.
+//   - tolerance of a LimitRule: more than the share of calls that time out on a good day.
+//   - max healthy of a LimitRule: what nobody should get used to, such as three times the
+//     mean of a good day.
+//   - queue of a Limiter: as many as the limit, for as long as one or two calls take. A wait
+//     that is much longer only makes calls late that are served anyway: set it short, instead
+//     of long with CoDel, where all callers are alike.
+//   - shares: what the less important calls must get in any case; a tenth is much.
+//   - keys of a TimeoutGroup or LimiterGroup: what has a latency of its own, such as a route or a host.
 //     Mixed together, the slow ones decide for all. Never users or paths with numbers in
 //     them. WithCompact if there are many.
 package adaptive

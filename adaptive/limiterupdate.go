@@ -19,7 +19,7 @@ func (l *Limiter) Update(c LimiterConfig) error {
 	if err := c.Validate(); err != nil || l == nil {
 		return err
 	}
-	if l.configure(&c, true) && l.member != nil {
+	if l.configure(&c, true) {
 		l.member.Needed(l) // the group would make it otherwise
 	}
 	return nil
@@ -44,8 +44,6 @@ func (l *Limiter) configure(c *LimiterConfig, own bool) (changed bool) {
 		l.exact = min(max(limit, float64(c.Min)), float64(c.Max))
 		l.places.Update(int(l.exact), c.policy())
 	}
-	if l.member != nil && (changed || !own) {
-		l.member.Own.Store(own)
-	}
+	l.member.Configured(own, changed)
 	return changed
 }
