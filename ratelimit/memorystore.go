@@ -34,7 +34,10 @@ type MemoryStore struct {
 	nodes map[string]map[string]int64 // limiter, node → until when it lives
 }
 
-const storeShards = 16
+const (
+	storeShards = 16
+	few         = 8 // how much is looked at when there may be something to forget
+)
 
 type storeShard struct {
 	mu    sync.Mutex // guards cells
@@ -91,6 +94,7 @@ func (s *MemoryStore) Beat(ctx context.Context, limiter, node string, ttl time.D
 	defer s.mu.Unlock()
 	nodes := s.nodes[limiter]
 	if nodes == nil {
+		s.forgetLimiters(now)
 		nodes = map[string]int64{}
 		s.nodes[strings.Clone(limiter)] = nodes
 	}
@@ -115,6 +119,26 @@ func (s *MemoryStore) Beat(ctx context.Context, limiter, node string, ttl time.D
 		delete(s.nodes, limiter)
 	}
 	return n, nil
+}
+
+// forgetLimiters looks at a few limiters, whichever the map gives, and forgets those
+// of which no node lives. The caller holds s.mu.
+func (s *MemoryStore) forgetLimiters(now int64) {
+	looked := 0
+	for limiter, nodes := range s.nodes {
+		alive := false
+		for _, until := range nodes {
+			if alive = until > now; alive {
+				break
+			}
+		}
+		if !alive {
+			delete(s.nodes, limiter)
+		}
+		if looked++; looked == few {
+			return
+		}
+	}
 }
 
 // Forget forgets a key: its bucket is full again. It is for the day on which a
@@ -178,7 +202,6 @@ func (s *MemoryStore) with(ctx context.Context, key StoreKey, q Quota, change fu
 // full by now; if there are as many as may be, also the one that is full next. It
 // returns how many it removed that were not full.
 func (sh *storeShard) makeRoom(most int, now int64) (lost int64) {
-	const few = 8
 	looked, next, nextAt := 0, StoreKey{}, int64(math.MaxInt64)
 	for key, c := range sh.cells {
 		if c.fullAt <= now {

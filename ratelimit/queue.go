@@ -64,14 +64,21 @@ func (q *queue) remove(t *turn, back int64) {
 	t.prev, t.next, t.queued = nil, nil, false
 }
 
-// mark is where t's tokens end.
+// mark is where t's tokens end. It is looked for from both ends, for those who leave
+// are mostly the first, as their time is over, or the last, as they changed their mind.
 func (q *queue) mark(t *turn) int64 {
-	mark := q.head
-	for at := q.first; at != t; {
-		at = at.next
-		mark += at.gap
+	front, head := q.first, q.head
+	back, tail := q.last, q.tail
+	for front != t && back != t {
+		front = front.next
+		head += front.gap
+		tail -= back.gap
+		back = back.prev
 	}
-	return mark
+	if front == t {
+		return head
+	}
+	return tail
 }
 
 // waiter is the first who waits, nil if nobody does.

@@ -25,6 +25,8 @@ import (
 //   - All numbers are whole. A wait is rounded up, tokens and levels down.
 //   - An error says that the store gave nothing it knows of, but it may have taken
 //     the tokens all the same. It must not try again by itself what takes tokens.
+//   - A grant is one that was asked for: no tokens, or Min to Max of them, within
+//     MaxWait. Shared takes any other for a failure, and so a panic.
 //   - A call returns when its ctx ends, with an error. Shared gives it a few
 //     milliseconds, and does not call again while one after the other fails.
 //   - All methods are safe for concurrent use.

@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"testing"
 	"testing/synctest"
@@ -110,4 +111,44 @@ func TestWarmUp_ALineOfBeforeAnUpdateDoesNotOverflow(t *testing.T) {
 			}
 		}
 	}
+}
+
+// To cancel the last of many reservations took as many steps as there were, with the
+// lock held that all others wait for: seven seconds for 40 000.
+func TestReserve_ManyAreCancelledInFewSteps(t *testing.T) {
+	l := sluice.Must(New("a", PerSecond(1000)))
+	require.True(t, l.AllowN(1000))
+	all := make([]Reservation, rounds(100_000, 20_000))
+	for i := range all {
+		var err error
+		all[i], err = l.Reserve(1, time.Hour)
+		require.NoError(t, err)
+	}
+	last := l.cur.Load().own.used.Load()
+	for i := len(all) - 1; i >= len(all)/2; i-- {
+		all[i].Cancel()
+	}
+	assert.Equal(t, last-int64(len(all)-len(all)/2)*l.cur.Load().own.unit, l.cur.Load().own.used.Load())
+	for i := range len(all) / 2 {
+		all[i].Cancel()
+	}
+	assert.Zero(t, l.queued.Load())
+	assert.Nil(t, l.queue.first)
+}
+
+// A limiter whose nodes have all died without a goodbye was remembered for ever.
+func TestMemoryStore_ForgetsLimitersOfTheDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newMemoryStore(t, 16)
+		for i := range 1000 {
+			_, err := s.Beat(t.Context(), fmt.Sprint("limiter ", i), "node", time.Second)
+			require.NoError(t, err)
+			n, err := s.Beat(t.Context(), "alive", "node", 10*time.Second)
+			require.NoError(t, err)
+			require.EqualValues(t, 1, n)
+			time.Sleep(time.Second)
+		}
+		assert.Less(t, len(s.nodes), 20)
+		assert.Contains(t, s.nodes, "alive")
+	})
 }

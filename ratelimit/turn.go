@@ -133,6 +133,9 @@ func (l *Limiter) removed(t *turn) {
 }
 
 func (l *Limiter) wakeFirst() {
+	if l.waiting.Load() == 0 { // reservations are not looked through for nothing
+		return
+	}
 	if t := l.queue.waiter(); t != nil {
 		select {
 		case t.wake <- struct{}{}:
