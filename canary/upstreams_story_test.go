@@ -19,7 +19,7 @@ import (
 // 7 nodes. Here adding returns an error or works, however tight the bound.
 // https://github.com/buraksezer/consistent/issues/13
 // https://github.com/Tochemey/goakt/issues/1009
-func TestStory_ScalingUpNeverPanics(t *testing.T) {
+func TestComplaint24_ScalingUpNeverPanics(t *testing.T) {
 	u := upstreamsOf(t, WithLoadFactor(1.01))
 	for i, name := range hosts(200) {
 		require.NoError(t, u.Add(name, 1))
@@ -35,7 +35,7 @@ func TestStory_ScalingUpNeverPanics(t *testing.T) {
 // ring's twenty points were not much better.
 // https://github.com/serialx/hashring/issues/27
 // https://github.com/stathat/consistent/issues/10
-func TestStory_TwoNodesShareEvenly(t *testing.T) {
+func TestComplaint24_TwoNodesShareEvenly(t *testing.T) {
 	got := loads(belongs(t, upstreamsOf(t, WithUpstreams("cache-1", "cache-2")), 1000))
 	assert.InDelta(t, 500, got["cache-1"], 60)
 	assert.InDelta(t, 500, got["cache-2"], 60)
