@@ -34,7 +34,7 @@ func TestVegas_Steps(t *testing.T) {
 		"not needed":           {LimitWindow{Limit: 20, InFlight: 9, Calls: 100, Took: 10 * ms}, 20},
 		"half is needed":       {LimitWindow{Limit: 20, InFlight: 10, Calls: 100, Took: 10 * ms}, 20 + 7.806},
 		"slow, but not needed": {LimitWindow{Limit: 500, InFlight: 10, Calls: 100, Took: 40 * ms}, 500},
-		"slow, and crowded":    {LimitWindow{Limit: 100, InFlight: 40, Calls: 100, Took: 40 * ms}, 100 - (30-6)/2},
+		"slow, but not full":   {LimitWindow{Limit: 100, InFlight: 60, Calls: 100, Took: 40 * ms}, 100 - (45-6)/2.0},
 		"nothing but drops":    {LimitWindow{Limit: 20, InFlight: 20, Drops: 10}, 10},
 		"one in ten dropped":   {LimitWindow{Limit: 20, InFlight: 20, Calls: 90, Took: 10 * ms, Drops: 10}, 18},
 		"half dropped":         {LimitWindow{Limit: 20, InFlight: 20, Calls: 50, Took: 10 * ms, Drops: 50}, 15},

@@ -213,6 +213,19 @@ func TestRegression_Netflix37_ALuckyCall(t *testing.T) {
 	assert.Greater(t, all.limit(), 80.0)
 }
 
+// When slow calls come among fast ones, or the dependency becomes slower, and the limit is
+// far from full, nobody is refused while the new baseline is found.
+func TestLimiter_SlowerCallsAreNoQueueWhereTheLimitIsFarFromFull(t *testing.T) {
+	const at = time.Minute
+	g := newGuarded(t, 34, 1000, then(lognormal(10*ms, 0.3), at, mixed(lognormal(10*ms, 0.3), 0.9, lognormal(40*ms, 0.3))), WithInitialLimit(200))
+	all, later := g.phase(0, 4*time.Minute), g.phase(at+100*time.Second, 4*time.Minute)
+	g.arriveAt(step(1000, 0, 1000, time.Hour, 0)) // 10 at once, then 40
+	g.run(4 * time.Minute)
+	assert.Zero(t, all.all(all.refused))
+	assert.InDelta(t, 38*float64(ms), float64(g.limiter.found.Load().baseline), 3*float64(ms))
+	assert.GreaterOrEqual(t, later.limit(), 200.0)
+}
+
 // A place was lost when leave and its time limit came at the same moment, so that the
 // capacity shrank for ever: https://github.com/Netflix/concurrency-limits/pull/179,
 // https://github.com/platinummonkey/go-concurrency-limits/pull/162; or everything stood

@@ -355,9 +355,9 @@ func TestLimiter_Windows(t *testing.T) {
 	now := passes(t, l, w.now+990*int64(ms), 2, 10*ms, nil)
 	require.Len(t, s.seen, 1)
 	seen := s.seen[0]
-	assert.Equal(t, now-int64(10*ms), seen.At)
-	assert.Equal(t, time.Second, seen.Span)
-	assert.Equal(t, 100, seen.Calls)
+	assert.Equal(t, now, seen.At)
+	assert.Equal(t, 1010*ms, seen.Span, "as somebody looks every tenth of it, the first time after 10 ms")
+	assert.Equal(t, 101, seen.Calls)
 	assert.Equal(t, 10*ms, seen.Took)
 	assert.Equal(t, 1, seen.InFlight)
 	assert.Equal(t, [3]float64{8, 1, 1000}, [3]float64{seen.Limit, float64(seen.Min), float64(seen.Max)})
@@ -458,6 +458,7 @@ func TestLaw5_LocalRefusalsDoNotMoveTheLimit(t *testing.T) {
 // Time is small and positive on both sides of a synctest bubble (law 1).
 func TestLaw1_ALimiterMadeOutsideABubbleWorksInIt(t *testing.T) {
 	l := buildLimiter(t)
+	l.window.Load().began = int64(time.Hour) // the process is that old
 	synctest.Test(t, func(t *testing.T) {
 		for range 300 {
 			require.NoError(t, l.Do(t.Context(), func(context.Context) error { time.Sleep(20 * ms); return nil }))

@@ -273,3 +273,27 @@ func figures(t *testing.T, source metrics.Source) map[string]float64 {
 	})
 	return got
 }
+
+// An update of one Limiter and one of its group at the same time leave it with the
+// configuration of one of them, and the group knows whose.
+func TestLimiterGroup_KnowsWhoHasConfiguredItself(t *testing.T) {
+	g := newLimiters(t)
+	a := g.Get("a")
+	mine := g.Config()
+	mine.Max = 7777
+	rounds := 10_000
+	if brief() {
+		rounds = 1000
+	}
+	for i := range rounds {
+		c := g.Config()
+		c.Max = 2000 + i%2
+		var both sync.WaitGroup
+		both.Go(func() { assert.NoError(t, g.Update(c)) })
+		both.Go(func() { assert.NoError(t, a.Update(mine)) })
+		both.Wait()
+		require.Equal(t, a.Config() == mine, a.member.Own.Load(), "round %d", i)
+		require.NoError(t, g.Update(c))
+		require.False(t, a.member.Own.Load())
+	}
+}

@@ -42,6 +42,10 @@ func (l *Limiter) look(w *limitWindow, now int64) {
 		return
 	}
 	p := l.plan.Load()
+	if now < w.began {
+		l.window.Store(newLimitWindow(now, p.config.lookEvery()))
+		return
+	}
 	w.next.Store(clock.After(now, p.config.lookEvery()))
 	seen := w.see(now)
 	seen.Min, seen.Max, seen.Limit = p.config.Min, p.config.Max, l.fraction()

@@ -10,7 +10,6 @@ import (
 // limiterTally counts what the places do not. Calls that were answered are not counted:
 // they are those that were admitted, less all others.
 type limiterTally struct {
-	draw     func() uint32 // a random number; another one in tests
 	admitted metrics.Total // keeps what is said of admissions from going down
 	answers  metrics.Total // and of answers
 	// Raised by whoever settles the call, and never lowered.

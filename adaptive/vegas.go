@@ -78,12 +78,12 @@ func (v *vegas) adjust(w *LimitWindow) float64 {
 	alpha, beta := 3*step, 6*step
 	waiting := min(w.Limit, float64(w.InFlight)) * (1 - v.share(w))
 	switch {
+	case w.needless():
+		return w.Limit // nobody is refused, so what is slow is slow by itself
 	case waiting > beta:
 		// They wait for others, or the dependency has become slower: find out soon.
 		v.until = min(v.until, 10+int(v.draw()%6))
 		return w.Limit - max(step, (waiting-alpha)/2)
-	case w.needless():
-		return w.Limit
 	case waiting <= step:
 		return w.Limit + beta
 	case waiting < alpha:
