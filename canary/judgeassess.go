@@ -102,7 +102,7 @@ func (f *findings) verdict() Verdict {
 func (f *findings) decide() (VerdictResult, JudgeMetric, string) {
 	for m, log := range f.log {
 		if log >= -math.Log(f.config.Alpha) && f.failing[m] >= int64(f.config.MinFailing) {
-			return Fail, JudgeMetric(m + 1), fmt.Sprintf("%v: evidence %.3g of %.3g, users %d of the canary's and %d of stable's in this step",
+			return Fail, JudgeMetric(m + 1), fmt.Sprintf("%v: evidence %.4g, and %.4g condemns: %d users of the canary and %d of stable in this step",
 				JudgeMetric(m+1), eValue(log), 1/f.config.Alpha, f.canary.bad[m], f.stable.bad[m])
 		}
 	}
@@ -131,7 +131,8 @@ func (f *findings) decide() (VerdictResult, JudgeMetric, string) {
 				JudgeMetric(m+1), f.ratio[m], 100*f.share[m])
 		}
 	}
-	return Pass, 0, fmt.Sprintf("%d users of the canary in %d calls, %d of them failing", f.canary.users, f.canary.requests, f.canary.bad[0])
+	return Pass, 0, fmt.Sprintf("%d users of the canary in %d calls, %d of them failing",
+		linearCount(f.canary.users, int64(f.trial.CanaryWeight)), f.canary.requests, f.canary.bad[0])
 }
 
 // rail judges by the rate of errors alone: a canary that is above MaxErrorRate for sure,
