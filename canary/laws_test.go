@@ -39,7 +39,7 @@ func weightsOf(ppm ...int) map[string]Weight {
 
 // dealt returns who owns each point, for every step-th one.
 func dealt(p *Picker, step uint32) []*Version {
-	var all []*Version
+	all := make([]*Version, 0, points/step+1)
 	for point, t := uint32(0), p.current.Load(); point < points; point += step {
 		all = append(all, t.at(point))
 	}
@@ -77,12 +77,8 @@ func draw(r *rand.Rand, n int) []int {
 // https://github.com/growthbook/growthbook-js/pull/22,
 // https://github.com/growthbook/growthbook-js/issues/4.
 func TestComplaint13_WeightChangesSwapNobody(t *testing.T) {
-	rounds := 400
-	if testing.Short() {
-		rounds = 60
-	}
 	r := rand.New(rand.NewPCG(1, 13))
-	for range rounds {
+	for range runs(400) {
 		n := 1 + r.IntN(4)
 		checkReassignment(t, draw(r, n), draw(r, n))
 	}
@@ -147,13 +143,15 @@ func checkReassignment(t *testing.T, from, to []int) {
 // then does.
 func TestLaw_PreviewIsExact(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
-	for range 30 {
+	const grain = 100 // weights and anchors are multiples of it, so every grain-th point tells of all
+	for range runs(300) {
 		n := 1 + r.IntN(6)
 		parts := func() []int {
-			w, left := make([]int, n), 1_000_000
+			w, left := make([]int, n), 1_000_000/grain
 			for i := range w {
 				w[i] = r.IntN(left + 1)
 				left -= w[i]
+				w[i] *= grain
 			}
 			return w
 		}
@@ -161,12 +159,12 @@ func TestLaw_PreviewIsExact(t *testing.T) {
 		p := pickerOf(t, from...)
 		d, err := p.Preview(weightsOf(to...))
 		require.NoError(t, err)
-		before := dealt(p, 1)
+		before := dealt(p, grain)
 		require.NoError(t, p.SetWeights(weightsOf(to...)))
-		after := dealt(p, 1)
+		after := dealt(p, grain)
 		counted, run := map[Move]Weight{}, Weight(0)
 		for i := range before {
-			run++
+			run += grain
 			if i+1 == len(before) || before[i+1] != before[i] || after[i+1] != after[i] {
 				if before[i] != after[i] {
 					counted[Move{From: before[i].Name(), To: after[i].Name()}] += run

@@ -98,13 +98,13 @@ func TestWithoutCounts(t *testing.T) {
 // whatever is forgotten.
 func TestIdentitiesNeverGoDown(t *testing.T) {
 	p := pickerOf(t)
-	last := 0.0
-	for i := range 2*maxRemembered + 10 {
+	last := uint64(0)
+	for i := range maxRemembered + 20 {
 		c := p.Config()
 		c.Versions = []VersionConfig{{canary(i), 0, All}}
 		require.NoError(t, p.Update(c))
 		p.Decide(Input{ID: "alice", Source: FromUser})
-		now := collected(t, p)["canary_identities rollout user"]
+		now := p.identified(FromUser, p.Snapshot())
 		require.Equal(t, last+1, now)
 		last = now
 	}

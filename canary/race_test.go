@@ -14,14 +14,6 @@ import (
 	"github.com/sluicego/sluice/metrics"
 )
 
-// rounds is how often a racing test does what it does.
-func rounds(n int) int {
-	if testing.Short() {
-		return n / 10
-	}
-	return n
-}
-
 // SetWeights under full load: no pick waits, is lost, or sees some of the new weights
 // and some of the old ones. The two weights swap, so together they are always 60 %.
 func TestSetWeights_UnderLoad(t *testing.T) {
@@ -51,7 +43,7 @@ func TestSetWeights_UnderLoad(t *testing.T) {
 			}
 		})
 	}
-	for range rounds(2000) {
+	for range runs(2000) {
 		require.NoError(t, p.SetWeights(weightsOf(100_000, 500_000)))
 		require.NoError(t, p.SetWeights(weightsOf(500_000, 100_000)))
 	}
@@ -70,7 +62,7 @@ func TestSetWeights_UnderLoad(t *testing.T) {
 // After Rollback has returned, nobody who begins a pick gets the version, whatever they
 // ask for.
 func TestRollback_NoPickAfterItReturns(t *testing.T) {
-	for range rounds(300) {
+	for range runs(300) {
 		p := sluice.Must(New("shop", "v1", WithVersion("v2", 0, Percent(90))))
 		bad := p.Version("v2")
 		var over atomic.Bool
@@ -114,7 +106,7 @@ func TestInFlight_Conservation(t *testing.T) {
 	var callers, looker sync.WaitGroup
 	for range 4 {
 		callers.Go(func() {
-			for range rounds(20_000) {
+			for range runs(20_000) {
 				v.Enter()
 				var other sync.WaitGroup
 				if testing.Short() {
@@ -153,7 +145,7 @@ func TestPicker_Race(t *testing.T) {
 	var all sync.WaitGroup
 	do := func(f func(i int)) {
 		all.Go(func() {
-			for i := range rounds(300) {
+			for i := range runs(300) {
 				f(i)
 			}
 		})

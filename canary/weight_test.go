@@ -70,7 +70,7 @@ func TestWeight(t *testing.T) {
 // Every ppm can be written as percent, and reads back as itself.
 func TestWeight_EveryPPMHasItsText(t *testing.T) {
 	step := 1
-	if testing.Short() {
+	if testing.Short() || raceDetector {
 		step = 97
 	}
 	for n := 0; n <= int(All); n += step {
