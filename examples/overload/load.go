@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A part is some time of a trial, with a load in capacities.
+type part struct {
+	name string
+	long time.Duration
+	load float64
+}
+
+// newClient returns one that keeps a connection for each call that may be under way.
+func newClient() *http.Client {
+	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 10_000}}
+}
+
+// capacity is how many answers a second a server gives that has just enough to do.
+func (t trial) capacity(ctx context.Context, rounds int) (float64, error) {
+	url, stop, err := start(ctx, kinds[0], rounds)
+	if err != nil {
+		return 0, err
+	}
+	defer stop()
+	client := newClient()
+	defer client.CloseIdleConnections()
+	begin := time.Now()
+	var answers atomic.Int64
+	var callers sync.WaitGroup
+	for range 4 * cores() {
+		callers.Go(func() {
+			for time.Since(begin) < t.burst && ctx.Err() == nil {
+				if call(ctx, client, url, time.Minute) == http.StatusOK {
+					answers.Add(1)
+				}
+			}
+		})
+	}
+	callers.Wait()
+	if ctx.Err() != nil {
+		return 0, ctx.Err()
+	}
+	if answers.Load() == 0 {
+		return 0, fmt.Errorf("%s gives no answer", url)
+	}
+	return float64(answers.Load()) / time.Since(begin).Seconds(), nil
+}
+
+// call asks for an answer and returns its status, or 0 if there is none in time.
+func call(ctx context.Context, client *http.Client, url string, deadline time.Duration) (status int) {
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/work", nil)
+	if err != nil {
+		return 0
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil || ctx.Err() != nil {
+		return 0
+	}
+	return resp.StatusCode
+}
+
+// against lets calls come at a server of one kind, whether or not others are answered,
+// and returns how many of each part were answered in time.
+func (t trial) against(ctx context.Context, k kind, rounds int, capacity float64) ([]int64, error) {
+	url, stop, err := start(ctx, k, rounds)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	client := newClient()
+	defer client.CloseIdleConnections()
+	parts := t.parts()
+	good := make([]int64, len(parts)) // counted by calls
+	var calls sync.WaitGroup
+	next, end, burning := time.Now(), time.Now(), false
+	for i, p := range parts {
+		if p.load == tooFar && !burning {
+			burning = true
+			resp, err := client.Post(fmt.Sprintf("%s/burn?for=%v", url, t.burst), "", nil)
+			if err != nil {
+				return nil, err
+			}
+			resp.Body.Close()
+		}
+		end = end.Add(p.long)
+		for ; next.Before(end); next = next.Add(time.Duration(float64(time.Second) / (capacity * p.load))) {
+			select {
+			case <-ctx.Done():
+				calls.Wait()
+				return nil, ctx.Err()
+			case <-time.After(time.Until(next)):
+			}
+			calls.Go(func() {
+				if call(ctx, client, url, t.deadline) == http.StatusOK {
+					atomic.AddInt64(&good[i], 1)
+				}
+			})
+		}
+	}
+	calls.Wait()
+	return good, nil
+}
