@@ -79,7 +79,7 @@ var house = map[string]tenant{
 		"internal/roster":   "one timeout for each key of a TimeoutGroup",
 		"internal/stage":    "Call and Chain pass without garbage",
 		"internal/stripe":   "counters that every call adds to",
-		"internal/waitq":    later + "the bounded queue in front of a limiter",
+		"internal/waitq":    "the bounded queue in front of a limiter",
 	}},
 	"ratelimit": {room, map[string]string{
 		".":                 "rejections, priorities, Guard around a shared store",
