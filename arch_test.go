@@ -26,10 +26,6 @@ func (f floor) String() string {
 	return [...]string{"the cellar", "the hall", "the rooms", "the porch", "the terrace", "the roof"}[f]
 }
 
-// later begins the reason for an import that a package which is built in part will
-// have one day.
-const later = "later: "
-
 // A tenant is a package's place in the house.
 type tenant struct {
 	floor floor
@@ -343,7 +339,7 @@ func TestHouse_ObjectionSaysWhyAndWhatInstead(t *testing.T) {
 
 // A package in the cellar that serves one other belongs into that one. Who
 // serves is counted from the code; a package that is planned and not yet built
-// counts by its row, and one that is built in part by what it will import later.
+// counts by its row.
 func TestHouse_CellarServesAtLeastTwo(t *testing.T) {
 	exists := built(t)
 	uses := map[string]map[string]bool{}
@@ -361,8 +357,8 @@ func TestHouse_CellarServesAtLeastTwo(t *testing.T) {
 		})
 	}
 	for from, row := range house {
-		for to, reason := range row.may {
-			if !exists[from] || strings.HasPrefix(reason, later) {
+		for to := range row.may {
+			if !exists[from] {
 				add(from, to)
 			}
 		}
