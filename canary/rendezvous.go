@@ -11,7 +11,7 @@ import "math"
 // score is the number that instance i draws for the hash of an id; it orders as the real
 // number that it stands for.
 func (t *upstreamTable) score(i int, h uint64) uint64 {
-	drawn := scramble(h ^ t.nodes[i].seed)
+	drawn := scramble(h ^ t.seeds[i])
 	if t.equal {
 		return drawn
 	}
@@ -22,6 +22,14 @@ func (t *upstreamTable) score(i int, h uint64) uint64 {
 // highest returns the index of the instance with the highest score, -1 if there is none.
 func (t *upstreamTable) highest(h uint64) int {
 	best, most := -1, uint64(0)
+	if t.equal { // the same, without a question for each
+		for i, seed := range t.seeds {
+			if s := scramble(h ^ seed); s > most || best < 0 {
+				best, most = i, s
+			}
+		}
+		return best
+	}
 	for i := range t.nodes {
 		if s := t.score(i, h); s > most || best < 0 {
 			best, most = i, s

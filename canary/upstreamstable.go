@@ -11,6 +11,7 @@ import (
 // what the instances count and whether they are up.
 type upstreamTable struct {
 	nodes  []*Upstream // with a weight and not drained, in the order of their names
+	seeds  []uint64    // of each, side by side
 	share  []float64   // what each should have of all that is under way
 	factor float64
 	equal  bool     // all shares are the same
@@ -30,6 +31,7 @@ func newUpstreamTable(nodes []*Upstream, factor float64) *upstreamTable {
 	slices.SortFunc(t.nodes, func(a, b *Upstream) int { return cmp.Compare(a.name, b.name) })
 	for _, n := range t.nodes {
 		w := float64(n.weight.Load())
+		t.seeds = append(t.seeds, n.seed)
 		t.share = append(t.share, w)
 		t.equal = t.equal && w == t.share[0]
 		total += w
