@@ -240,7 +240,7 @@ func (a *account) ask(ctx context.Context, t *terms, n, now int64) Decision {
 	room := a.claim()
 	a.node.stats.onPath.Add(1)
 	back := held // goes back unless the store gives the rest
-	defer func() { a.deposit(back) }()
+	defer func() { a.putBack(back) }()
 	g, err := a.order(ctx, t, Ask{Min: need, Max: need + room}, need, room)
 	now = clock.Now()
 	if err != nil {
@@ -313,6 +313,15 @@ func (a *account) deposit(n int64) {
 			a.kick()
 		}
 		return
+	}
+}
+
+// putBack is deposit for callers. To who held nothing, Run may come late while the store
+// refuses.
+func (a *account) putBack(n int64) {
+	a.deposit(n)
+	if n > 0 && a.denied.Load() != nil {
+		a.kick()
 	}
 }
 

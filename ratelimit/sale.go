@@ -32,14 +32,14 @@ func (s *sale) resetAfter(Decision) time.Duration { return s.reset }
 func (a *account) takeBack(d Decision) {
 	switch by := d.by.judge.(type) {
 	case *sale:
-		a.deposit(d.n - by.tokens)
+		a.putBack(d.n - by.tokens)
 		a.bringBack(purchase{by.receipt, by.tokens})
 	case *terms:
 		if d.by == &by.open {
 			a.disown(d.n)
 			return
 		}
-		a.deposit(d.n)
+		a.putBack(d.n)
 	case *claim:
 		a.mirror.refund(0, d)
 		a.disown(d.n)

@@ -224,3 +224,30 @@ func TestRun_OverlooksNobodyItLetsGo(t *testing.T) {
 		assert.Equal(t, name != "nothing, and it stays so", len(r.agenda) == 1, name)
 	}
 }
+
+// A token that came back into a lease when the store had refused more stayed there until
+// the store was to be asked again, here an hour, though all others were refused.
+func TestShared_ALeaseGoesBackWhileTheStoreRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, Global(PerHour(1)), WithBurst(100), WithMaxLease(20))
+		s := f.nodes[0]
+		var leased []Decision
+		for {
+			d := s.Take(1)
+			if !d.OK() && d.RetryAfter() > time.Minute {
+				break
+			}
+			if _, ok := d.by.judge.(*terms); ok && d.OK() {
+				leased = append(leased, d)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		require.Zero(t, f.left())
+		require.NotEmpty(t, leased)
+		s.Refund(leased[0])
+		require.EqualValues(t, 1, s.Snapshot().Held)
+		time.Sleep(2 * time.Second)
+		assert.Zero(t, s.Snapshot().Held)
+		assert.EqualValues(t, 1, f.left())
+	})
+}

@@ -34,6 +34,9 @@ func (a *account) supply(ctx context.Context, t *terms) (due int64) {
 	now := clock.Now()
 	hungry, held := a.wanted.Load() > 0, a.balance.Load()
 	if d := a.denied.Load(); d != nil && d.terms == t && now < d.askAt {
+		if held > 0 && d.askAt > clock.After(now, t.ttl) { // others are refused what nobody may use here
+			return a.hold(ctx, t, now, d.askAt)
+		}
 		if hungry || held > 0 || a.low.Load() >= 0 {
 			return d.askAt
 		}
@@ -55,6 +58,16 @@ func (a *account) supply(ctx context.Context, t *terms) (due int64) {
 		return clock.After(now, t.ttl)
 	}
 	return 0
+}
+
+// hold returns a lease that nobody uses while the store has refused more, until askAt.
+func (a *account) hold(ctx context.Context, t *terms, now, askAt int64) (due int64) {
+	a.review(t, now, false)
+	if a.idle(t, now) {
+		a.giveUp(ctx, t)
+		return 0
+	}
+	return min(askAt, clock.After(now, t.ttl))
 }
 
 // buy buys up to room tokens, and returns when to come again. Callers who find nothing
