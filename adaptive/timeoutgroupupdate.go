@@ -3,6 +3,8 @@ package adaptive
 import (
 	"errors"
 	"fmt"
+
+	"github.com/sluicego/sluice/internal/roster"
 )
 
 // Config returns the configuration of keys without an override.
@@ -23,30 +25,20 @@ func (g *TimeoutGroup) Update(c TimeoutConfig) error {
 	if err := errors.Join(append(g.checkOverrides(c), c.Validate())...); err != nil {
 		return err
 	}
-	mine := &c
-	g.config.Store(mine) // before the members are listed: a key made after that gets it
-	for g.spread(mine) {
-		// Another Update came in between, and may have reached a Timeout before this one
-		// did: go on with the newest.
-		mine = g.config.Load()
-	}
+	roster.Spread(&g.config, &c, g.spread)
 	return nil
 }
 
-// spread gives every Timeout that lives the configuration c, and reports whether the
-// group has got another one meanwhile.
-func (g *TimeoutGroup) spread(c *TimeoutConfig) (again bool) {
+// spread gives every Timeout that lives the configuration c.
+func (g *TimeoutGroup) spread(c *TimeoutConfig) {
 	g.overflow.configure(c, false)
-	for _, m := range g.members.Members() {
-		if t := m.Alive(); t != nil {
-			own := c
-			if opts, ok := g.overrides[m.Key]; ok {
-				own = &g.overridden(*c, opts).TimeoutConfig
-			}
-			t.configure(own, false)
+	for key, t := range g.members.Living() {
+		own := c
+		if opts, ok := g.overrides[key]; ok {
+			own = &g.overridden(*c, opts).TimeoutConfig
 		}
+		t.configure(own, false)
 	}
-	return g.config.Load() != c
 }
 
 // checkOverrides returns all that is wrong with c under each override.

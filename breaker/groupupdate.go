@@ -3,6 +3,8 @@ package breaker
 import (
 	"errors"
 	"fmt"
+
+	"github.com/sluicego/sluice/internal/roster"
 )
 
 // Update changes the configuration of every breaker, those to come too, as
@@ -15,13 +17,7 @@ func (g *Group) Update(c Config) error {
 	if err := g.checkUpdate(c); err != nil {
 		return err
 	}
-	p := newPlan(c.Clone())
-	g.plan.Store(p) // before the members are listed: a key made after that gets it
-	for g.spread(p) {
-		// Another Update came in between, and may have reached a breaker before this
-		// one did: go on with the newest.
-		p = g.plan.Load()
-	}
+	roster.Spread(&g.plan, newPlan(c.Clone()), g.spread)
 	return nil
 }
 
@@ -36,19 +32,15 @@ func (g *Group) checkUpdate(c Config) error {
 	return errors.Join(errs...)
 }
 
-// spread gives every breaker that lives the configuration of p, and reports
-// whether the group has got another one meanwhile.
-func (g *Group) spread(p *plan) (again bool) {
+// spread gives every breaker that lives the configuration of p.
+func (g *Group) spread(p *plan) {
 	errs := []error{g.overflow.Update(p.config)}
-	for _, m := range g.members.Members() {
-		if b := m.Alive(); b != nil {
-			own, _, _ := overridden(p.config, *g.hooks, g.overrides[m.Key])
-			_, err := b.configure(own, false)
-			errs = append(errs, err)
-		}
+	for key, b := range g.members.Living() {
+		own, _, _ := overridden(p.config, *g.hooks, g.overrides[key])
+		_, err := b.configure(own, false)
+		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
 		panic(err) // checkUpdate has validated the very same
 	}
-	return g.plan.Load() != p
 }

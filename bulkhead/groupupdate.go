@@ -3,6 +3,8 @@ package bulkhead
 import (
 	"errors"
 	"fmt"
+
+	"github.com/sluicego/sluice/internal/roster"
 )
 
 // Config returns the configuration of keys without an override.
@@ -23,32 +25,22 @@ func (g *Group) Update(c Config) error {
 	if err := errors.Join(append(g.checkOverrides(c), c.Validate())...); err != nil {
 		return err
 	}
-	mine := &c
-	g.config.Store(mine) // before the members are listed: a key made after that gets it
-	for g.spread(mine) {
-		// Another Update came in between, and may have reached a bulkhead before this
-		// one did: go on with the newest.
-		mine = g.config.Load()
-	}
+	roster.Spread(&g.config, &c, g.spread)
 	return nil
 }
 
-// spread gives every bulkhead that lives the configuration c, and reports whether the
-// group has got another one meanwhile.
-func (g *Group) spread(c *Config) (again bool) {
+// spread gives every bulkhead that lives the configuration c.
+func (g *Group) spread(c *Config) {
 	set := func(b *Bulkhead, c Config) {
 		if _, err := b.update(func(Config) Config { return c }, false); err != nil {
 			panic(err) // the very same has been validated
 		}
 	}
 	set(g.overflow, *c)
-	for _, m := range g.members.Members() {
-		if b := m.Alive(); b != nil {
-			own, _ := g.configOf(m.Key, *c)
-			set(b, own)
-		}
+	for key, b := range g.members.Living() {
+		own, _ := g.configOf(key, *c)
+		set(b, own)
 	}
-	return g.config.Load() != c
 }
 
 // checkOverrides returns all that is wrong with c under each override.

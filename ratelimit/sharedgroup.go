@@ -155,11 +155,9 @@ func (g *SharedGroup) Update(c SharedConfig) error {
 	// Members are listed after that, so that one which is made meanwhile is among them
 	// or has seen it.
 	errs := []error{g.overflow.Update(c)}
-	for _, m := range g.members.Members() {
-		if s := m.Alive(); s != nil {
-			_, err := s.configure(g.overridden(c, m.Key), false)
-			errs = append(errs, err)
-		}
+	for key, s := range g.members.Living() {
+		_, err := s.configure(g.overridden(c, key), false)
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

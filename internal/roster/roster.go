@@ -98,6 +98,18 @@ func (r *Roster[T]) All() iter.Seq2[string, *T] {
 	}
 }
 
+// Living returns the objects that anybody has, also those that were let go, with their
+// keys, in no order.
+func (r *Roster[T]) Living() iter.Seq2[string, *T] {
+	return func(yield func(string, *T) bool) {
+		for _, m := range r.Members() {
+			if t := m.Alive(); t != nil && !yield(m.Key, t) {
+				return
+			}
+		}
+	}
+}
+
 // Members returns the members there are now, also those that were let go and are not
 // forgotten.
 func (r *Roster[T]) Members() []*Member[T] {

@@ -221,3 +221,32 @@ func TestRoster_KeysDoNotEscape(t *testing.T) {
 		assert.Equal(t, "a/b", thing.member.Key)
 	}
 }
+
+// Whatever is spread at once, all objects have the last word in the end, and there is
+// one.
+func TestSpread_TheNewestHasTheLastWord(t *testing.T) {
+	var current, given atomic.Pointer[int]
+	for range 2000 {
+		var all sync.WaitGroup
+		for i := range 3 {
+			all.Go(func() { Spread(&current, &i, func(c *int) { given.Store(c) }) })
+		}
+		all.Wait()
+		require.Same(t, current.Load(), given.Load())
+	}
+}
+
+func TestRoster_Living(t *testing.T) {
+	r := things(1)
+	a := r.Get("a", 1)
+	require.NotNil(t, r.Get("b", 2), "a is let go")
+	var living []string
+	for key := range r.Living() {
+		living = append(living, key)
+	}
+	assert.ElementsMatch(t, []string{"a", "b"}, living)
+	for range r.Living() {
+		break
+	}
+	runtime.KeepAlive(a)
+}
