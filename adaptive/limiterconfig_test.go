@@ -118,3 +118,27 @@ func TestLimiterOptions(t *testing.T) {
 	p := l.plan.Load().config.policy()
 	assert.Equal(t, [3]int{100_000, 200_000, 300_000}, p.Shares)
 }
+
+// What decodes and is valid makes a Limiter, and says the same when it is written; what
+// does not leaves the configuration as it was.
+func FuzzLimiterConfig(f *testing.F) {
+	f.Add(`{"rule": {"kind": "aimd", "max_healthy": "50ms"}, "max": 30, "shares": [0.1, 0, 0.2], "max_queue": 5, "max_wait": "1s"}`)
+	f.Fuzz(func(t *testing.T, in string) {
+		c := DefaultLimiterConfig()
+		if json.Unmarshal([]byte(in), &c) != nil {
+			require.Equal(t, DefaultLimiterConfig(), c)
+			return
+		}
+		if c.Validate() != nil {
+			return
+		}
+		data, err := json.Marshal(c)
+		require.NoError(t, err)
+		var back LimiterConfig
+		require.NoError(t, json.Unmarshal(data, &back), string(data))
+		require.Equal(t, c, back)
+		l, err := NewLimiter("fuzzed", WithLimiterConfig(c))
+		require.NoError(t, err)
+		require.True(t, l.Limit() >= c.Min && l.Limit() <= c.Max)
+	})
+}
