@@ -93,6 +93,9 @@ func (a *account) buy(ctx context.Context, t *terms, room int64, hungry bool) (d
 		due = clock.After(now, t.ttl)
 	}
 	a.deposit(g.Tokens)
+	if g.Tokens > 0 { // to see whether anybody uses them
+		due = min(due, clock.After(now, t.ttl))
+	}
 	return due
 }
 
