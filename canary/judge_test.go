@@ -211,6 +211,27 @@ func TestJudge_RailKnowsNoCallsButOneUsers(t *testing.T) {
 	assert.NotEqual(t, Fail, j.verdict(1).Result)
 }
 
+// Ten of a thousand users fail, as many as of stable's, but some of the canary's do not
+// stop to try.
+func TestJudge_RailKnowsNoFewBusyUsers(t *testing.T) {
+	const share = 100_000
+	j := started(t, share)
+	for u := range uint32(10_000) {
+		d := split(u*100, share)
+		failed := u%100 == 0
+		calls := 1
+		if failed && d.Version == newVersion {
+			calls = 1000
+		}
+		for range calls {
+			j.Observe(d, outcome(failed), 0)
+		}
+	}
+	v := j.verdict(1)
+	assert.Greater(t, float64(v.CanarySeen.Failures), 0.9*float64(v.CanarySeen.Requests))
+	assert.NotEqual(t, Fail, v.Result, v.Reason)
+}
+
 func TestJudge_AloneAtTheTop(t *testing.T) {
 	j := started(t, All)
 	for u := range uint32(100) {

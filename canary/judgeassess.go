@@ -3,6 +3,7 @@ package canary
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/sluicego/sluice/internal/clock"
 )
@@ -28,13 +29,17 @@ func (j *Judge) verdict(now int64) Verdict {
 		return Verdict{}
 	}
 	if j.failed != nil {
-		return *j.failed
+		v := *j.failed
+		v.Evidence = slices.Clone(v.Evidence)
+		return v
 	}
 	f := j.findings(s)
 	f.warm = now >= s.warmUntil
 	v := f.verdict()
 	if v.Result == Fail {
-		j.failed = &v
+		kept := v
+		kept.Evidence = slices.Clone(v.Evidence)
+		j.failed = &kept
 	}
 	return v
 }
