@@ -380,6 +380,35 @@ func TestLimiter_Windows(t *testing.T) {
 	assert.InDelta(t, 30*time.Second, s.seen[3].Span, float64(200*ms))
 }
 
+// Fifty calls of which most have waited for others end a window after a tenth of it, and
+// so do drops; fifty ordinary ones do not.
+func TestLimiter_UrgentWindows(t *testing.T) {
+	for name, c := range map[string]struct {
+		took   time.Duration
+		err    error
+		urgent bool
+	}{
+		"as ever": {10 * ms, nil, false},
+		"slow":    {40 * ms, nil, true},
+		"drops":   {10 * ms, context.DeadlineExceeded, true},
+	} {
+		w := newWorld(1)
+		l := newTestLimiter(t, w)
+		now := passes(t, l, w.now, 200, 10*ms, nil)
+		before := l.Limit()
+		for range before {
+			require.True(t, l.places.TryAcquire(1))
+		}
+		now += int64(ms)
+		for range 60 {
+			now += int64(2 * ms)
+			l.done(t.Context(), now-int64(c.took), now, c.err)
+			l.places.TryAcquire(1)
+		}
+		assert.Equal(t, c.urgent, l.Limit() < before, "%s: %d → %d", name, before, l.Limit())
+	}
+}
+
 // A limit of an algorithm's is kept within the bounds and counted in whole calls; what is
 // no number leaves it.
 func TestLimiter_OwnAlgorithm(t *testing.T) {
@@ -461,13 +490,14 @@ func TestLaw5_LocalRefusalsDoNotMoveTheLimit(t *testing.T) {
 
 // Time is small and positive on both sides of a synctest bubble (law 1).
 func TestLaw1_ALimiterMadeOutsideABubbleWorksInIt(t *testing.T) {
-	l := buildLimiter(t)
-	l.window.Load().began = int64(time.Hour) // the process is that old
-	synctest.Test(t, func(t *testing.T) {
-		for range 300 {
-			require.NoError(t, l.Do(t.Context(), func(context.Context) error { time.Sleep(20 * ms); return nil }))
-		}
-		assert.Equal(t, 20*ms, l.Snapshot().Took.Round(ms))
-		assert.Equal(t, 20*ms, l.Snapshot().Baseline.Round(ms))
-	})
+	for _, r := range []LimitRule{Vegas(), AIMD(0)} {
+		l := buildLimiter(t, WithLimitRule(r))
+		l.window.Load().began = int64(time.Hour) // the process is that old
+		synctest.Test(t, func(t *testing.T) {
+			for range 300 {
+				require.NoError(t, l.Do(t.Context(), func(context.Context) error { time.Sleep(20 * ms); return nil }))
+			}
+			assert.Equal(t, 20*ms, l.Snapshot().Took.Round(ms), r)
+		})
+	}
 }
