@@ -85,6 +85,11 @@ func TestRollbackOver_FallsInAStraightLine(t *testing.T) {
 					assert.Equal(t, PPM(200_000-20_000*minute), p.Share("bad"))
 					assert.Equal(t, All, p.Share("bad")+p.Share("good")+p.Share("stable"))
 					now := dealt(p, 100)
+					// Those furthest from the anchor leave first: it is as if the weight were lowered.
+					lowered := sluice.Must(New("rollout", "stable", WithVersion("bad", lane, PPM(200_000-20_000*minute)), WithVersion("good", lane^1, PPM(100_000))))
+					for i, v := range dealt(lowered, 100) {
+						require.Equal(t, v.Name(), now[i].Name())
+					}
 					for i, v := range now {
 						if v == bad {
 							require.Equal(t, bad, last[i], "nobody comes back")
