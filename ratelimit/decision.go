@@ -11,7 +11,8 @@ import (
 // moment of the decision, and does not change.
 //
 // A Decision is a small value that may be copied and kept; its methods allocate
-// nothing, except Err. The zero Decision admits: it is what a nil limiter gives.
+// nothing, except Err. The zero Decision admits and took no tokens; that of a nil limiter
+// admits as many as were asked for.
 type Decision struct {
 	// by is the layer that decided; nil if nothing limits.
 	by *origin
@@ -20,6 +21,12 @@ type Decision struct {
 	// all of mark, mean what by says: only by reads them.
 	lack, mark int64
 }
+
+// unlimited is the decision where nothing limits: n tokens, of nobody.
+func unlimited(n int64) Decision { return Decision{n: max(0, n)} }
+
+// tookSome reports whether d took tokens that somebody can give back.
+func (d Decision) tookSome() bool { return d.by != nil && d.n > 0 && d.OK() }
 
 // origin is what a limiter is to its decisions. It is complete before the first
 // decision points at it and never changes; a limiter whose rule changes makes

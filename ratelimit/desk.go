@@ -52,7 +52,7 @@ func (k *desk) title() string {
 
 func (k *desk) take(n int64) Decision {
 	if k == nil {
-		return Decision{}
+		return unlimited(n)
 	}
 	d := k.teller.take(0, n, clock.Now())
 	k.teller.count(0, d)
@@ -61,7 +61,7 @@ func (k *desk) take(n int64) Decision {
 
 func (k *desk) peek(n int64) Decision {
 	if k == nil {
-		return Decision{}
+		return unlimited(n)
 	}
 	return k.teller.peek(0, n, clock.Now())
 }
@@ -81,7 +81,7 @@ func (k *desk) wait(ctx context.Context, n int64) error {
 }
 
 func (k *desk) refund(d Decision) {
-	if k != nil && d.n > 0 && d.OK() {
+	if k != nil && d.tookSome() {
 		k.teller.refund(0, d)
 	}
 }

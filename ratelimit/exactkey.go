@@ -82,7 +82,7 @@ func (e *exactKey) fullAt(int64) int64 {
 // Take, Debit, WaitN and take are those of the limiter that take something.
 func (e *exactKey) Take(n int64) Decision {
 	if e == nil {
-		return Decision{}
+		return unlimited(n)
 	}
 	d := e.Limiter.Take(n)
 	e.member.Needed(e)
@@ -91,7 +91,7 @@ func (e *exactKey) Take(n int64) Decision {
 
 func (e *exactKey) Debit(n int64) Decision {
 	if e == nil {
-		return Decision{}
+		return unlimited(n)
 	}
 	d := e.Limiter.Debit(n)
 	e.member.Needed(e)
@@ -115,7 +115,7 @@ func (e *exactKey) take(_ uint64, n, now int64) Decision {
 
 func (e *exactKey) Peek(n int64) Decision {
 	if e == nil {
-		return Decision{}
+		return unlimited(n)
 	}
 	return e.Limiter.Peek(n)
 }

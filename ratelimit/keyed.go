@@ -91,7 +91,7 @@ func (k *Keyed) Allow2(first, second string) bool { return k.Take2(first, second
 // than the burst is never admitted.
 func (k *Keyed) Take(key string, n int64) Decision {
 	if k == nil {
-		return Decision{}
+		return unlimited(n)
 	}
 	hash, now := k.space.hash(key), clock.Now()
 	d := k.take(hash, n, now)
@@ -104,7 +104,7 @@ func (k *Keyed) Take(key string, n int64) Decision {
 // Take2 is Take for a key of two parts.
 func (k *Keyed) Take2(first, second string, n int64) Decision {
 	if k == nil {
-		return Decision{}
+		return unlimited(n)
 	}
 	hash, now := k.space.hash2(first, second), clock.Now()
 	d := k.take(hash, n, now)
@@ -118,7 +118,7 @@ func (k *Keyed) Take2(first, second string, n int64) Decision {
 // for looking at what is there.
 func (k *Keyed) Peek(key string, n int64) Decision {
 	if k == nil {
-		return Decision{}
+		return unlimited(n)
 	}
 	return k.peek(k.space.hash(key), n, clock.Now())
 }
@@ -126,7 +126,7 @@ func (k *Keyed) Peek(key string, n int64) Decision {
 // Peek2 is Peek for a key of two parts.
 func (k *Keyed) Peek2(first, second string, n int64) Decision {
 	if k == nil {
-		return Decision{}
+		return unlimited(n)
 	}
 	return k.peek(k.space.hash2(first, second), n, clock.Now())
 }
@@ -137,7 +137,7 @@ func (k *Keyed) Peek2(first, second string, n int64) Decision {
 // negative n is refused.
 func (k *Keyed) Debit(key string, n int64) Decision {
 	if k == nil {
-		return Decision{}
+		return unlimited(n)
 	}
 	return k.debit(k.space.hash(key), n, clock.Now())
 }
@@ -145,7 +145,7 @@ func (k *Keyed) Debit(key string, n int64) Decision {
 // Debit2 is Debit for a key of two parts.
 func (k *Keyed) Debit2(first, second string, n int64) Decision {
 	if k == nil {
-		return Decision{}
+		return unlimited(n)
 	}
 	return k.debit(k.space.hash2(first, second), n, clock.Now())
 }

@@ -189,7 +189,7 @@ func madeAt(d Decision) int64 {
 }
 
 func (k *Keyed) refund(hash uint64, d Decision) {
-	if d.n > 0 && d.OK() {
+	if d.tookSome() {
 		k.giveBack(hash, d, 0)
 		k.space.tally.answers.countRefund()
 	}

@@ -81,7 +81,7 @@ func takeEach(taken []Decision, n, now int64, layers []Layer) Decision {
 		return d
 	}
 	for i, l := range layers {
-		taken[i] = Decision{}
+		taken[i] = unlimited(n)
 		if l.of == nil {
 			continue
 		}
@@ -98,7 +98,7 @@ func takeEach(taken []Decision, n, now int64, layers []Layer) Decision {
 		l.count(taken[i])
 	}
 	if len(taken) == 0 {
-		return Decision{}
+		return unlimited(n)
 	}
 	return taken[0]
 }
@@ -107,7 +107,7 @@ func takeEach(taken []Decision, n, now int64, layers []Layer) Decision {
 // Limiter.Refund does. It is for a decision once; for one that took nothing it does
 // nothing.
 func (l Layer) Refund(d Decision) {
-	if l.of == nil || d.n <= 0 || !d.OK() {
+	if l.of == nil || !d.tookSome() {
 		return
 	}
 	if r, ok := l.of.taker.(refunder); ok {
@@ -139,13 +139,14 @@ func peekRefusing(n, now int64, layers []Layer) Decision {
 		}
 		l.of.refusing.Store(false)
 	}
-	return Decision{}
+	return unlimited(n)
 }
 
 // takeFrom takes from the first of layers and from those after it. That each waits
 // for the rest in a frame of its own keeps what has to be given back out of memory.
 func takeFrom(n, now int64, layers []Layer) (d Decision) {
 	first, rest := layers[0], layers[1:]
+	d = unlimited(n)
 	if first.of != nil {
 		if d = first.of.take(first.key, n, now); !d.OK() {
 			first.refused(d)

@@ -83,7 +83,7 @@ func (l *Limiter) AllowN(n int64) bool { return l.Take(n).OK() }
 // more than the burst is never admitted.
 func (l *Limiter) Take(n int64) Decision {
 	if l == nil {
-		return Decision{}
+		return unlimited(n)
 	}
 	d := l.take(0, n, clock.Now())
 	l.count(0, d)
@@ -96,7 +96,7 @@ func (l *Limiter) Take(n int64) Decision {
 // admitted.
 func (l *Limiter) TakeUpTo(least, most int64) Decision {
 	if l == nil {
-		return Decision{}
+		return unlimited(most)
 	}
 	d := l.takeUpTo(least, most, clock.Now())
 	l.count(0, d)
@@ -107,7 +107,7 @@ func (l *Limiter) TakeUpTo(least, most int64) Decision {
 // looking at what is there.
 func (l *Limiter) Peek(n int64) Decision {
 	if l == nil {
-		return Decision{}
+		return unlimited(n)
 	}
 	return l.peek(0, n, clock.Now())
 }
@@ -118,7 +118,7 @@ func (l *Limiter) Peek(n int64) Decision {
 // says: it is OK unless the limiter is in debt, or n negative.
 func (l *Limiter) Debit(n int64) Decision {
 	if l == nil {
-		return Decision{}
+		return unlimited(n)
 	}
 	return l.debit(n, clock.Now())
 }
@@ -130,7 +130,7 @@ func (l *Limiter) Debit(n int64) Decision {
 // never exceeds burst + rate × time. It is for a Decision of this limiter, once; for
 // one that took nothing it does nothing.
 func (l *Limiter) Refund(d Decision) {
-	if l != nil && d.n > 0 && d.OK() {
+	if l != nil && d.tookSome() {
 		l.refund(0, d)
 	}
 }

@@ -90,7 +90,7 @@ func (q *Priorities) Allow(p sluice.Priority) bool { return q.Take(p, 1).OK() }
 // the bucket that decided.
 func (q *Priorities) Take(p sluice.Priority, n int64) Decision {
 	if q == nil {
-		return Decision{}
+		return unlimited(n)
 	}
 	class := uint64(classOf(p))
 	d := q.take(class, n, clock.Now())
@@ -101,14 +101,14 @@ func (q *Priorities) Take(p sluice.Priority, n int64) Decision {
 // Peek tells what Take would answer, and takes and counts nothing.
 func (q *Priorities) Peek(p sluice.Priority, n int64) Decision {
 	if q == nil {
-		return Decision{}
+		return unlimited(n)
 	}
 	return q.peek(uint64(classOf(p)), n, clock.Now())
 }
 
 // Refund gives back what d took to the bucket it came from, as Limiter.Refund does.
 func (q *Priorities) Refund(d Decision) {
-	if q != nil && d.n > 0 && d.OK() {
+	if q != nil && d.tookSome() {
 		q.refund(0, d)
 	}
 }

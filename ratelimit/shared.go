@@ -105,7 +105,7 @@ func (s *Shared) AllowN(n int64) bool { return s.Take(n).OK() }
 // It may wait for the store, at most StoreTimeout: see Shared.
 func (s *Shared) Take(n int64) Decision {
 	if s == nil {
-		return Decision{}
+		return unlimited(n)
 	}
 	d := s.take(0, n, 0)
 	s.count(0, d)
@@ -116,7 +116,7 @@ func (s *Shared) Take(n int64) Decision {
 // only the store knows, it is taken for a yes.
 func (s *Shared) Peek(n int64) Decision {
 	if s == nil {
-		return Decision{}
+		return unlimited(n)
 	}
 	return s.look(n, clock.Now())
 }
@@ -127,7 +127,7 @@ func (s *Shared) Peek(n int64) Decision {
 // it. Debit returns what Peek(0) then says; only a negative n is refused.
 func (s *Shared) Debit(n int64) Decision {
 	if s == nil {
-		return Decision{}
+		return unlimited(n)
 	}
 	now := clock.Now()
 	if n > 0 {
@@ -143,7 +143,7 @@ func (s *Shared) Debit(n int64) Decision {
 // one, this call. It is for a Decision of this limiter, once; for one that took
 // nothing it does nothing.
 func (s *Shared) Refund(d Decision) {
-	if s != nil && d.n > 0 && d.OK() {
+	if s != nil && d.tookSome() {
 		s.refund(0, d)
 	}
 }
