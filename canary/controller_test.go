@@ -18,7 +18,7 @@ import (
 	"github.com/sluicego/sluice"
 )
 
-// A stage set is a Controller with its Picker and Judge, driven by hand: time goes by in
+// A rollout is a Controller with its Picker and Judge, driven by hand: time goes by in
 // pass, and users call in serve.
 type rollout struct {
 	t      *testing.T
@@ -361,10 +361,10 @@ func TestController_OthersChangeTheWeights(t *testing.T) {
 	t.Run("something else", func(t *testing.T) {
 		r := newRollout(t)
 		require.NoError(t, r.start("v2"))
-		r.serve(4000, nil)
+		r.serve(1000, nil)
 		require.NoError(t, r.p.Rollback("v3", "which has nothing anyway"))
 		r.pass(time.Second)
-		r.serve(4000, nil)
+		r.serve(7000, nil)
 		r.pass(time.Minute - time.Second)
 		r.expect(ControllerRamping, Percent(10)) // the step goes on
 	})
@@ -503,24 +503,29 @@ func TestController_Run(t *testing.T) {
 		go func() { done <- r.c.Run(ctx) }()
 		require.NoError(t, r.c.Start("v2"))
 		time.Sleep(time.Second)
+		synctest.Wait()
 		assert.True(t, r.c.Status().Running)
 		assert.ErrorContains(t, r.c.Run(ctx), "has a Run already")
 		r.serve(1000, nil)
 		time.Sleep(50 * time.Second)
+		synctest.Wait()
 		s := r.c.Status()
 		assert.Equal(t, time.Minute, s.Hold)
 		assert.Equal(t, 51*time.Second, s.Lasted)
 		assert.Equal(t, time.Now().Add(9*time.Second).UTC(), s.Earliest.UTC())
 		time.Sleep(10 * time.Second)
+		synctest.Wait()
 		r.expect(ControllerRamping, All)
 		r.serve(1000, map[string]float64{"v2": 1})
 		time.Sleep(time.Second)
+		synctest.Wait()
 		r.expect(ControllerRolledBack, 0)
 
 		c := r.c.Config()
 		c.Interval = time.Minute
 		require.NoError(t, r.c.Update(c))
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		why := errors.New("shutdown")
 		cancel(why)
 		assert.ErrorIs(t, <-done, why)

@@ -192,10 +192,12 @@ func (c *Controller) gone(cause string, now int64) {
 // trial is who is compared under the plan of t, from that generation on.
 func (c *Controller) trial(t *table, generation uint64, now int64) Trial {
 	trial := Trial{Canary: c.ramp.version, Stable: t.plan.Config.Stable, CanaryWeight: c.ramp.weight, StableWeight: t.plan.stableWeight(), Generation: generation}
-	if len(t.falls) > 0 { // stable's share grows by the clock; the smallest is the most careful
-		trial.StableWeight = min(trial.StableWeight, t.share(trial.Stable, now))
-		if s := c.ramp.stage; s != nil && s.Canary == trial.Canary && s.Stable == trial.Stable && s.CanaryWeight == trial.CanaryWeight && s.StableWeight <= trial.StableWeight {
-			trial.StableWeight = s.StableWeight
+	if now := t.share(trial.Stable, now); now < trial.StableWeight {
+		// Another version falls, and stable's share grows by the clock until it has fallen: the
+		// smallest is the most careful.
+		trial.StableWeight = now
+		if s := c.ramp.stage; s != nil && s.Canary == trial.Canary && s.Stable == trial.Stable && s.CanaryWeight == trial.CanaryWeight {
+			trial.StableWeight = min(now, s.StableWeight)
 		}
 	}
 	return trial
