@@ -108,6 +108,14 @@
 //   - RollbackOver: instant rollback is right unless the stable version has been scaled
 //     down or lost its caches; then as long as it takes to warm up, some minutes.
 //   - Drain: as long as a session lasts.
+//   - MinHold of a Controller: as long as it takes until most users have been back, and
+//     longer than the WarmUp of the Judge; five minutes for a shop, hours for a batch.
+//     Steps with a gate where somebody has to look.
+//   - Alpha of a Judge: 0.001 finds three times the errors of the stable version after
+//     about 700 calls of the canary, and a dead canary after ten; 0.05 after 300 and ten.
+//   - MinUsers: 30 without a failure show that at most a fifth of the canary's users
+//     fail; for 5 % take a Tolerance of 0.05, and expect to need 160 of them.
+//   - LoadFactor of Upstreams: 1.25; 2 where it matters that ids stay, as for caches.
 //   - Keys of Tokens: 32 random bytes; a new one every few months, with the old one
 //     beside it for a day.
 package canary

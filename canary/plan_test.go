@@ -2,6 +2,7 @@ package canary
 
 import (
 	"encoding/json"
+	"math"
 	"testing"
 	"time"
 
@@ -132,4 +133,28 @@ func TestDiff_Reshuffled(t *testing.T) {
 	assert.Equal(t, Percent(32), changes[0].Diff.Moved())
 	assert.Equal(t, "v1→v2 16%, v2→v1 16%", changes[0].Diff.String())
 	assert.Equal(t, "nobody moves", Diff{}.String())
+}
+
+// Dates far away overflow nothing.
+func TestPlan_FarDates(t *testing.T) {
+	p := pickerOf(t, 100_000, 100_000)
+	require.NoError(t, p.Drain("c1", math.MaxInt64))
+	assert.Equal(t, Sticky, p.Decide(Input{ID: "old session", Sticky: "c1"}).Reason)
+	require.NoError(t, p.RollbackOver("c0", "", math.MaxInt64))
+	assert.InDelta(t, 100_000, float64(p.Share("c0")), 1)
+	plan := p.Plan()
+	plan.Generation++
+	for _, at := range []time.Time{{}, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)} {
+		plan.RolledBack[0].At, plan.RolledBack[0].Over = at, time.Hour
+		q := pickerOf(t)
+		require.NoError(t, q.Apply(plan))
+		left := 0
+		for _, v := range dealt(q, 1000) {
+			if v.Name() == "c0" {
+				left++
+			}
+		}
+		assert.Equal(t, int(q.Share("c0"))/1000, left, "one that began %v", at)
+		assert.Equal(t, at.IsZero(), left == 0)
+	}
 }

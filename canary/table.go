@@ -68,7 +68,7 @@ func newTable(plan Plan, hash func(salt, id string) uint32, counted bool, versio
 		s := standing{version: versions(o.Name), weight: o.Weight, rolledBack: plan.rolledBack(o.Name) != nil}
 		for _, d := range plan.Draining {
 			if d.Version == o.Name {
-				s.drainUntil = now + int64(d.Until.Sub(wall))
+				s.drainUntil = clock.After(now, d.Until.Sub(wall))
 			}
 		}
 		claims = append(claims, claim{len(t.standings), o.Lane, uint32(o.Weight)})
@@ -90,6 +90,8 @@ func newTable(plan Plan, hash func(salt, id string) uint32, counted bool, versio
 	return t
 }
 
+const farAhead = 1 << 60 // 36 years
+
 // lay turns spans into segments.
 func (t *table) lay(spans []span, falling map[int]RolledBack, now int64, wall time.Time) {
 	for _, s := range spans {
@@ -100,7 +102,8 @@ func (t *table) lay(spans []span, falling map[int]RolledBack, now int64, wall ti
 		seg := segment{s.to, -1, t.standings[s.owner].version}
 		if r, ok := falling[s.owner]; ok && t.standings[s.owner].weight == 0 {
 			seg.span = int32(len(t.falls))
-			t.falls = append(t.falls, fall{s, uint32(r.From), now - int64(wall.Sub(r.At)), int64(r.Over)})
+			ago := max(int64(wall.Sub(r.At)), -farAhead) // so that no date can make it overflow
+			t.falls = append(t.falls, fall{s, uint32(r.From), now - ago, int64(r.Over)})
 		}
 		t.segments = append(t.segments, seg)
 	}
