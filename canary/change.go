@@ -103,8 +103,9 @@ func (p *Picker) deliver() { p.events.Deliver(p.tell, nil) }
 
 // publish puts a plan in force. It is the only writer of current; the caller holds mu.
 func (p *Picker) publish(plan Plan, now int64) {
-	p.current.Store(newTable(plan, p.hash, !p.uncounted, p.object, now))
-	p.remember(&plan)
+	t := newTable(plan, p.hash, !p.uncounted, p.object, now)
+	p.current.Store(t)
+	p.remember(t)
 }
 
 // object returns the one Version of a name. The caller holds mu.

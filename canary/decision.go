@@ -8,8 +8,8 @@ type Decision struct {
 	Version *Version
 	// Reason is what decided.
 	Reason Reason
-	// Point is where the identity lies, below 1 000 000; for a request without one, what
-	// chance has thrown.
+	// Point is where the identity lies, below 1 000 000. For a request without one it is
+	// what chance has thrown, or 0 if a wish or Default decided.
 	Point uint32
 	// Generation is that of the plan that decided.
 	Generation uint64

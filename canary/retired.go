@@ -2,12 +2,10 @@ package canary
 
 import "slices"
 
-// remember keeps the versions that a plan has no longer, so that what is under way in
+// remember keeps the versions that a table has no longer, so that what is under way in
 // them is seen, and what they have served; the newest of them. The caller holds mu.
-func (p *Picker) remember(plan *Plan) {
-	serves := func(name string) bool {
-		return name == plan.Config.Stable || plan.version(name) != nil || plan.rolledBack(name) != nil
-	}
+func (p *Picker) remember(t *table) {
+	serves := func(name string) bool { return t.index(name) >= 0 }
 	p.retired = slices.DeleteFunc(p.retired, serves)
 	var gone []string
 	for name := range p.known {

@@ -206,6 +206,24 @@ func TestRetireAndInFlight(t *testing.T) {
 	assert.Empty(t, p.Retired())
 }
 
+// What is under way in a version can be seen until it has ended, also when it was rolled
+// back before.
+func TestRetire_ShowsWhatWasRolledBack(t *testing.T) {
+	for name, rollback := range map[string]func(*Picker) error{
+		"at once": func(p *Picker) error { return p.Rollback("c0", "bad") },
+		"slowly":  func(p *Picker) error { return p.RollbackOver("c0", "bad", time.Hour) },
+	} {
+		p := pickerOf(t, 500_000)
+		v := p.Version("c0")
+		v.Enter()
+		require.NoError(t, rollback(p))
+		assert.Empty(t, p.Retired(), name)
+		require.NoError(t, p.Retire("c0"))
+		require.Equal(t, []*Version{v}, p.Retired(), name)
+		assert.Equal(t, int64(1), p.Snapshot().Retired[0].InFlight)
+	}
+}
+
 func TestWhatIsRememberedIsBounded(t *testing.T) {
 	p := pickerOf(t)
 	for i := range 300 {

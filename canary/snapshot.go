@@ -18,7 +18,8 @@ type Snapshot struct {
 	Versions []VersionSnapshot `json:"versions"`
 	// Retired are versions that the plan has no longer, the oldest first.
 	Retired []VersionSnapshot `json:"retired"`
-	// Intervals says who owns which points, in order and without gaps.
+	// Intervals says who owns which points, in order and without gaps; a version that is
+	// falling counts as gone.
 	Intervals []IntervalSnapshot `json:"intervals"`
 	// Ignored counts wishes that were not granted, by wish and cause, such as
 	// "override/unauthorized".
