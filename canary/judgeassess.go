@@ -137,7 +137,7 @@ func (f *findings) decide() (VerdictResult, JudgeMetric, string) {
 		}
 	}
 	return Pass, 0, fmt.Sprintf("%d users of the canary in %d calls, %d of them failing",
-		linearCount(f.canary.users, int64(f.trial.CanaryWeight)), f.canary.requests, f.canary.bad[0])
+		f.canary.estimate(f.trial.CanaryWeight), f.canary.requests, f.canary.bad[0])
 }
 
 // rail judges by the rate of errors alone: a canary that is above MaxErrorRate for sure,
@@ -161,5 +161,8 @@ func (f *findings) rail() (VerdictResult, string) {
 
 // shown is the tally for people; the version had so much of all users.
 func (n judgeTally) shown(w Weight) SideCounts {
-	return SideCounts{Requests: n.requests, Failures: n.failures, Refused: n.refused, Users: linearCount(n.users, int64(w)), Places: n.users}
+	return SideCounts{Requests: n.requests, Failures: n.failures, Refused: n.refused, Users: n.estimate(w), Places: n.users}
 }
+
+// estimate is how many users there were; none who did not call.
+func (n judgeTally) estimate(w Weight) int64 { return min(linearCount(n.users, int64(w)), n.requests) }

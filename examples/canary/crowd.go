@@ -23,7 +23,7 @@ type crowd struct {
 
 func newCrowd(url string, users int) *crowd {
 	return &crowd{
-		client: http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: callers}, Timeout: 30 * time.Second},
+		client: http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: callers}},
 		url:    url, home: make([]string, users),
 	}
 }
