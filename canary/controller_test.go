@@ -202,7 +202,7 @@ func TestController_WithoutAutoRollback(t *testing.T) {
 }
 
 func TestController_Gate(t *testing.T) {
-	r := newRollout(t, WithGate(Percent(10)))
+	r := newRollout(t, WithGate(Percent(10)), WithGate(Percent(50)))
 	require.NoError(t, r.start("v2"))
 	require.ErrorIs(t, r.c.Approve(), ErrNoGate)
 	r.healthy()
@@ -215,8 +215,11 @@ func TestController_Gate(t *testing.T) {
 	r.pass(time.Second)
 	r.expect(ControllerRamping, Percent(10))
 	r.healthy()
-	r.expect(ControllerRamping, Percent(50)) // one approval opens one gate
-	assert.Equal(t, []string{"started", "gated", "stepped", "stepped"}, r.kinds())
+	r.expect(ControllerAwaiting, Percent(10)) // one approval opens one gate
+	require.NoError(t, r.c.Approve())
+	r.pass(time.Second)
+	r.expect(ControllerRamping, Percent(50))
+	assert.Equal(t, []string{"started", "gated", "stepped", "gated", "stepped"}, r.kinds())
 }
 
 func TestController_GateBeforeTheFirstStep(t *testing.T) {
