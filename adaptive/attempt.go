@@ -99,7 +99,7 @@ func (a *Attempt) done(now int64, err error) {
 
 func (a *Attempt) settle(now int64, o sluice.Outcome) {
 	if w := a.take(); w != nil {
-		w.settle(a.ctx, a.start, now, cmp.Or(o, sluice.Success), nil)
+		w.settle(a.ctx, a.start, now, cmp.Or(o, sluice.Success), errorTraits{})
 	}
 }
 

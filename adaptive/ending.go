@@ -19,28 +19,44 @@ type timeoutTally struct {
 	finishedBefore             atomic.Int64 // as estimators had observed that were replaced
 }
 
-// done settles a call by its error.
+// done settles a call by its error. Methods of an error and a classifier are foreign code:
+// if one of them panics, the call counts as failed, and the panic goes on.
 func (w *term) done(ctx context.Context, start, now int64, err error) {
 	if err == nil {
 		w.observe(start, now, Finished)
 		return
 	}
-	w.settle(ctx, start, now, w.outcome(ctx, err), err)
+	looked := false
+	defer func() {
+		if !looked {
+			w.t.failed.Add(1)
+		}
+	}()
+	o := w.outcome(ctx, err)
+	says := errorTraits{refusal: errors.Is(err, sluice.ErrRejected), timeout: isTimeout(err)}
+	looked = true
+	w.settle(ctx, start, now, o, says)
 }
 
-// settle settles a call by its outcome, and by what ended it. err may be nil.
-func (w *term) settle(ctx context.Context, start, now int64, o sluice.Outcome, err error) {
+// errorTraits are what else an error says. Those of no error are zero.
+type errorTraits struct {
+	refusal bool // a local one
+	timeout bool // that of some time limit
+}
+
+// settle settles a call by its outcome, and by what its error says.
+func (w *term) settle(ctx context.Context, start, now int64, o sluice.Outcome, says errorTraits) {
 	switch {
 	case o == sluice.Success:
 		w.observe(start, now, Finished)
 	case o == sluice.Throttled:
 		w.t.throttled.Add(1)
-	case o != sluice.Failure && (ctx.Err() == nil || errors.Is(err, sluice.ErrRejected)):
+	case o != sluice.Failure && (ctx.Err() == nil || says.refusal):
 		w.t.ignored.Add(1)
 	case w.ended(ctx, start, now):
 		w.t.timedOut.Add(1)
 		w.observe(start, now, TimedOut)
-	case ctx.Err() != nil || isTimeout(err):
+	case ctx.Err() != nil || says.timeout:
 		w.t.cutShort.Add(1)
 		w.observe(start, now, CutShort)
 	default:
@@ -60,25 +76,11 @@ func (w *term) abandon(ctx context.Context) {
 // outcome is what a non-nil err means. The classifier is not shown local refusals.
 func (w *term) outcome(ctx context.Context, err error) sluice.Outcome {
 	if classify := w.t.hooks.classify; classify != nil && !errors.Is(err, sluice.ErrRejected) {
-		if o := w.classified(classify, ctx, err); o != 0 {
+		if o := classify(ctx, err); o != 0 {
 			return o
 		}
 	}
 	return sluice.Classify(ctx, err)
-}
-
-// classified asks the user's classifier. If that panics, the call counts as failed,
-// and the panic goes on.
-func (w *term) classified(classify func(context.Context, error) sluice.Outcome, ctx context.Context, err error) sluice.Outcome {
-	done := false
-	defer func() {
-		if !done {
-			w.t.failed.Add(1)
-		}
-	}()
-	o := classify(ctx, err)
-	done = true
-	return o
 }
 
 // ended reports whether the limit has ended the call, and not the caller's own

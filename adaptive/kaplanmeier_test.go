@@ -109,7 +109,7 @@ func TestKaplanMeier_Steps(t *testing.T) {
 			return func(to *Timeout, now int64) {
 				calls(t, to, now, 10, 20*ms)
 				w := to.newTerm(to.plan.Load(), Estimate{Limit: limit})
-				w.settle(t.Context(), now-int64(limit), now, sluice.Failure, nil)
+				w.settle(t.Context(), now-int64(limit), now, sluice.Failure, errorTraits{})
 			}
 		}
 		live(t, build(t),

@@ -195,7 +195,7 @@ func (l *Limiter) Settle(t stage.Ticket, ctx context.Context, now int64, err err
 	case completed:
 		l.done(ctx, t.At, now, err)
 	default:
-		l.settle(ctx, t.At, now, abandoned(ctx), nil)
+		l.settle(ctx, t.At, now, abandoned(ctx), false)
 	}
 }
 
@@ -225,11 +225,20 @@ func (l *Limiter) wait(ctx context.Context, now int64) (at int64, err error) {
 		return at, nil
 	case waitq.Left:
 		l.gaveUp.Add(1)
-		return 0, ctx.Err()
+		return 0, endOf(ctx)
 	case waitq.Expired:
 		return 0, l.refuse(refusedLimitWait)
 	}
 	return 0, l.refuse(refusedLimitQueue)
+}
+
+// endOf is the error of a ctx whose Done is closed. One that has none then breaks its
+// contract; a call must not take that for leave.
+func endOf(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return context.Canceled
 }
 
 // middleClass is the class of calls without a priority.

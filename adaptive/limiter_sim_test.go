@@ -181,7 +181,7 @@ func (g *guarded) enter(v *visit) {
 		g.after(g.timeout, func() {
 			if !v.over {
 				v.over = true
-				g.limiter.settle(v.ctx, v.admitted, g.now, 0, nil)
+				g.limiter.settle(v.ctx, v.admitted, g.now, 0, false)
 			}
 		})
 	}

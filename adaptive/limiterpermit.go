@@ -43,14 +43,14 @@ func (p *LimiterPermit) Done(err error) {
 // that is no Outcome as Ignored.
 func (p *LimiterPermit) Settle(o sluice.Outcome) {
 	if l := p.take(); l != nil {
-		l.settle(p.ctx, p.start, clock.Now(), cmp.Or(o, sluice.Success), nil)
+		l.settle(p.ctx, p.start, clock.Now(), cmp.Or(o, sluice.Success), false)
 	}
 }
 
 // Cancel gives the permit back: the call was not made.
 func (p *LimiterPermit) Cancel() {
 	if l := p.take(); l != nil {
-		l.settle(p.ctx, 0, 0, sluice.Ignored, nil)
+		l.settle(p.ctx, 0, 0, sluice.Ignored, false)
 	}
 }
 
@@ -59,7 +59,7 @@ func (p *LimiterPermit) Cancel() {
 // ignored instead. After another settling Close does nothing.
 func (p *LimiterPermit) Close() {
 	if l := p.take(); l != nil {
-		l.settle(p.ctx, p.start, clock.Now(), abandoned(p.ctx), nil)
+		l.settle(p.ctx, p.start, clock.Now(), abandoned(p.ctx), false)
 	}
 }
 

@@ -128,7 +128,7 @@ func (s *System) Settle(t stage.Ticket, ctx context.Context, now int64, err erro
 	switch {
 	case !ok:
 	case completed:
-		s.settle(t.At, now, sluice.Classify(ctx, err))
+		s.done(ctx, t.At, now, err)
 	default:
 		s.settle(t.At, now, abandoned(ctx))
 	}

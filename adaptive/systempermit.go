@@ -33,7 +33,7 @@ type SystemPermit struct {
 // callers want this.
 func (p *SystemPermit) Done(err error) {
 	if s := p.take(); s != nil {
-		s.settle(p.start, p.now(), sluice.Classify(p.ctx, err))
+		s.done(p.ctx, p.start, p.now(), err)
 	}
 }
 

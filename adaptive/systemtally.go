@@ -1,6 +1,7 @@
 package adaptive
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -50,6 +51,18 @@ type refusals struct {
 	by      [signals]atomic.Int64
 	sampled [classes]atomic.Int64
 	_       [2*stripe.Line - (signals+classes)*8]byte
+}
+
+// done counts a call that has ended with err. Its methods are foreign code: if one of them
+// panics, the call counts as failed, and the panic goes on.
+func (s *System) done(ctx context.Context, start, now int64, err error) {
+	if err == nil {
+		s.settle(start, now, sluice.Success)
+		return
+	}
+	o := sluice.Failure
+	defer func() { s.settle(start, now, o) }()
+	o = sluice.Classify(ctx, err)
 }
 
 // settle counts a call that has ended; start is 0 if nobody has asked how long it takes.
