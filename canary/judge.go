@@ -32,10 +32,10 @@ import (
 // verdict; make one with NewJudge.
 type Judge struct {
 	name   string
-	stage  atomic.Pointer[judgeStage] // the step under way, nil before the first; written by begin and Reset with mu held
-	config atomic.Pointer[JudgeConfig]
-	recent atomic.Pointer[latencies] // stable's; written by refresh and Reset with mu held
-	strays atomic.Int64              // results that belong to no step; raised by observe
+	stage  atomic.Pointer[judgeStage]  // the step under way, nil before the first; written by begin and Reset with mu held
+	config atomic.Pointer[JudgeConfig] // written by Update; what it points to never changes
+	recent atomic.Pointer[latencies]   // stable's; written by tune with mu held
+	strays atomic.Int64                // results that belong to no step; raised by observe
 
 	mu     sync.Mutex             // held by whoever begins steps or asks, never by observe
 	past   [judgeMetrics]eprocess // evidence of the steps before the last two
@@ -128,7 +128,7 @@ func ownRefusal(err error) bool {
 }
 
 func (j *Judge) observe(d Decision, o sluice.Outcome, took time.Duration, panicked, refused bool) {
-	if j == nil || d.Reason != Split && d.Reason != Random || d.Point >= points {
+	if j == nil || !d.Judged() || d.Point >= points {
 		return
 	}
 	s := j.stage.Load()

@@ -15,7 +15,7 @@ import (
 type judgeStage struct {
 	Trial
 	known     atomic.Uint64 // the latest generation in which the shares are these; raised by the controller
-	slowAbove atomic.Int64  // what a call must exceed to be slow; written by refresh
+	slowAbove atomic.Int64  // what a call must exceed to be slow; written by tune
 	warmUntil int64
 	// prev is the stage before, for results that come in late; taken away by the begin of
 	// the next one.
