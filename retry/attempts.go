@@ -96,15 +96,7 @@ func (a *Attempts) Done(err error) {
 // Wait waits, and reports whether to make the next attempt: not if ctx ended before.
 // Err then tells what to return.
 func (a *Attempts) Wait(ctx context.Context, d time.Duration) bool {
-	if d > 0 {
-		t := time.NewTimer(d)
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-		}
-	}
-	err := ctx.Err()
+	err := sleep(ctx, d)
 	if err == nil {
 		return true
 	}
@@ -272,6 +264,23 @@ func (a *Attempts) ended() {
 	if a.made > 1 && a.policy != nil {
 		a.policy.retries.Add(1)
 	}
+}
+
+// sleep waits, and returns the error of a ctx that ended before. One whose Done is closed
+// although it has none breaks its contract; that must not cut a wait short.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d > 0 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			if ctx.Err() == nil {
+				return context.Canceled
+			}
+		}
+	}
+	return ctx.Err()
 }
 
 // unmade gives back what was taken for an attempt that was not made.

@@ -85,10 +85,11 @@ func (e *Error) because() string {
 		}
 		return ", asked not to come again"
 	case gaveUpEnded:
-		if e.cause != nil && e.cause != e.ctxErr {
-			return fmt.Sprintf(" (%v: %v)", e.ctxErr, e.cause)
+		end, cause := fmt.Sprint(e.ctxErr), fmt.Sprint(e.cause)
+		if e.cause == nil || cause == end { // the errors themselves may be of a kind that cannot be compared
+			return fmt.Sprintf(" (%s)", end)
 		}
-		return fmt.Sprintf(" (%v)", e.ctxErr)
+		return fmt.Sprintf(" (%s: %s)", end, cause)
 	case gaveUpRefused:
 		return fmt.Sprintf(" (%v)", e.refusal)
 	}
