@@ -103,7 +103,7 @@ func (p *Picker) deliver() { p.events.Deliver(p.tell, nil) }
 
 // publish puts a plan in force. It is the only writer of current; the caller holds mu.
 func (p *Picker) publish(plan Plan, now int64) {
-	t := newTable(plan, p.hash, !p.uncounted, p.object, now)
+	t := newTable(plan, p.hash, !p.uncounted, p.object, p.current.Load(), now, clock.Wall(now).Round(0))
 	p.current.Store(t)
 	p.remember(t)
 }

@@ -71,6 +71,9 @@ func (c Config) sorted() []VersionConfig {
 // Validate returns all that is wrong with c, each complaint with the field, its
 // value and what is wanted, joined; nil if nothing is.
 func (c Config) Validate() error {
+	if err := c.tooMany(); err != nil {
+		return err // and none of them is compared with all others
+	}
 	var v complaints
 	v.name("Stable", c.Stable)
 	sum := Weight(0)
@@ -96,9 +99,19 @@ func (c Config) Validate() error {
 	return errors.Join(v...)
 }
 
+// tooMany complains about more versions than there are lanes.
+func (c *Config) tooMany() error {
+	if n := len(c.Versions); n > MaxLanes {
+		return fmt.Errorf("canary: %d Versions are more than %d", n, MaxLanes)
+	}
+	return nil
+}
+
 const (
 	maxName = 128
 	maxSalt = 1024
+	// maxPickerName is longer, since a Group puts its own before that of the route.
+	maxPickerName = 2*maxName + 1
 )
 
 // complaints collects errors, each with the package's prefix.
@@ -112,12 +125,15 @@ func (v *complaints) unless(ok bool, format string, args ...any) {
 }
 
 // name complains about a name that cannot be a label, a header or part of a token.
-func (v *complaints) name(field, name string) {
+func (v *complaints) name(field, name string) { v.named(field, name, maxName) }
+
+// named is name for one of at most so many bytes.
+func (v *complaints) named(field, name string, most int) {
 	switch {
 	case name == "":
 		v.unless(false, "%s is empty", field)
-	case len(name) > maxName:
-		v.unless(false, "%s has %d bytes, more than %d", field, len(name), maxName)
+	case len(name) > most:
+		v.unless(false, "%s has %d bytes, more than %d", field, len(name), most)
 	case !printable(name):
 		v.unless(false, "%s %q has control characters or is not UTF-8", field, name)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sluicego/sluice/internal/jsontime"
@@ -30,7 +31,7 @@ type Plan struct {
 	RolledBack []RolledBack
 	// Readmitted are versions whose rollback was taken back, so that those who apply
 	// the plan do so too.
-	Readmitted []string
+	Readmitted []Readmitted
 	// Draining are the versions that get nobody new.
 	Draining []Draining
 }
@@ -46,6 +47,15 @@ type RolledBack struct {
 	From Weight
 	// Lane is where it still has its users meanwhile.
 	Lane int
+	// Generation is that of the plan in which it was first.
+	Generation uint64
+}
+
+// Readmitted is a version whose rollback was taken back, by the plan of Generation; what
+// was rolled back by a later plan stays so.
+type Readmitted struct {
+	Version    string `json:"version"`
+	Generation uint64 `json:"generation"`
 }
 
 // Draining is a version that serves only those who have a stored assignment.
@@ -64,8 +74,19 @@ func (p Plan) Clone() Plan {
 // Validate returns all that is wrong with p, joined; nil if nothing is.
 func (p Plan) Validate() error {
 	var v complaints
-	v.name("Name", p.Name)
+	for _, list := range []struct {
+		name      string
+		size, max int
+	}{{"RolledBack", len(p.RolledBack), maxRemembered}, {"Readmitted", len(p.Readmitted), maxRemembered}, {"Draining", len(p.Draining), MaxLanes}} {
+		v.unless(list.size <= list.max, "%s has %d entries, more than %d", list.name, list.size, list.max)
+	}
+	if err := p.Config.tooMany(); err != nil || len(v) > 0 {
+		return errors.Join(append(v, err)...) // no list is looked through before
+	}
+	v.named("Name", p.Name, maxPickerName)
 	v.unless(p.Generation > 0, "Generation 0 is not positive")
+	v.unless(p.Generation <= maxGeneration, "Generation %d is more than %d", p.Generation, uint64(maxGeneration))
+	v.unless(len(p.Killed) <= maxCause, "Killed has %d bytes, more than %d", len(p.Killed), maxCause)
 	v.unless(p.Salt != "", "Salt is empty")
 	v.unless(p.Config.Salt == "" || p.Config.Salt == p.Salt, "Salt %q is not Config.Salt %q", p.Salt, p.Config.Salt)
 	v.unless(len(p.Salt) <= maxSalt, "Salt has %d bytes, more than %d", len(p.Salt), maxSalt)
@@ -81,10 +102,12 @@ func (p Plan) Validate() error {
 		if o := p.version(r.Version); o != nil {
 			v.unless(o.Weight == 0, "%s.Version %q has a weight of %v", field, r.Version, o.Weight)
 		}
-		v.unless(!slices.Contains(p.Readmitted, r.Version), "%s.Version %q is in Readmitted too", field, r.Version)
+		v.unless(p.readmitted(r.Version) == nil, "%s.Version %q is in Readmitted too", field, r.Version)
+		v.unless(len(r.Cause) <= maxCause, "%s.Cause has %d bytes, more than %d", field, len(r.Cause), maxCause)
+		v.unless(p.rolledBack(r.Version) == &p.RolledBack[i], "%s.Version %q stands there twice", field, r.Version)
 	}
-	for i, name := range p.Readmitted {
-		v.name(fmt.Sprintf("Readmitted[%d]", i), name)
+	for i, r := range p.Readmitted {
+		v.name(fmt.Sprintf("Readmitted[%d].Version", i), r.Version)
 	}
 	for i, d := range p.Draining {
 		field := fmt.Sprintf("Draining[%d]", i)
@@ -92,14 +115,25 @@ func (p Plan) Validate() error {
 		v.unless(o != nil, "%s.Version %q is not in Config", field, d.Version)
 		v.unless(o == nil || o.Weight == 0, "%s.Version %q has a weight, and gets nobody new", field, d.Version)
 	}
-	v.unless(len(p.RolledBack) <= maxRemembered && len(p.Readmitted) <= maxRemembered,
-		"RolledBack and Readmitted have %d and %d entries, more than %d", len(p.RolledBack), len(p.Readmitted), maxRemembered)
 	return errors.Join(append(v, p.Config.Validate())...)
 }
 
 // maxRemembered bounds how many rollbacks, and how many retired versions, are
 // remembered; the oldest are forgotten first.
 const maxRemembered = 64
+
+const (
+	maxCause = 1024
+	// maxGeneration is what every reader of JSON can tell from its neighbours. Nobody gets
+	// there by counting; a plan from elsewhere that has more would bring generations to an
+	// end.
+	maxGeneration = 1<<53 - 1
+)
+
+// brief is a cause as a plan can have it.
+func brief(cause string) string {
+	return strings.ToValidUTF8(cause[:min(len(cause), maxCause)], "")
+}
 
 // version returns the entry of a version beside the stable one, nil if there is none.
 func (p *Plan) version(name string) *VersionConfig {
@@ -121,6 +155,17 @@ func (p *Plan) rolledBack(name string) *RolledBack {
 	return nil
 }
 
+// readmitted returns the entry of a version whose rollback was taken back, nil if there
+// is none.
+func (p *Plan) readmitted(name string) *Readmitted {
+	for i := range p.Readmitted {
+		if p.Readmitted[i].Version == name {
+			return &p.Readmitted[i]
+		}
+	}
+	return nil
+}
+
 // planJSON and rolledBackJSON are Plan and RolledBack as JSON has them.
 type planJSON struct {
 	Name       string       `json:"name"`
@@ -129,17 +174,18 @@ type planJSON struct {
 	Salt       string       `json:"salt"`
 	Killed     string       `json:"killed"`
 	RolledBack []RolledBack `json:"rolled_back"`
-	Readmitted []string     `json:"readmitted"`
+	Readmitted []Readmitted `json:"readmitted"`
 	Draining   []Draining   `json:"draining"`
 }
 
 type rolledBackJSON struct {
-	Version string            `json:"version"`
-	Cause   string            `json:"cause"`
-	At      time.Time         `json:"at"`
-	Over    jsontime.Duration `json:"over"`
-	From    Weight            `json:"from"`
-	Lane    int               `json:"lane"`
+	Version    string            `json:"version"`
+	Cause      string            `json:"cause"`
+	At         time.Time         `json:"at"`
+	Over       jsontime.Duration `json:"over"`
+	From       Weight            `json:"from"`
+	Lane       int               `json:"lane"`
+	Generation uint64            `json:"generation"`
 }
 
 // MarshalJSON writes every key.
@@ -158,7 +204,7 @@ func (p *Plan) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON writes every key.
 func (r RolledBack) MarshalJSON() ([]byte, error) {
-	return json.Marshal(rolledBackJSON{r.Version, r.Cause, r.At, jsontime.Duration(r.Over), r.From, r.Lane})
+	return json.Marshal(rolledBackJSON{r.Version, r.Cause, r.At, jsontime.Duration(r.Over), r.From, r.Lane, r.Generation})
 }
 
 // UnmarshalJSON reads a whole entry; an unknown key is an error.
@@ -167,6 +213,6 @@ func (r *RolledBack) UnmarshalJSON(data []byte) error {
 	if err := jsontime.Strict(data, &j); err != nil {
 		return err
 	}
-	*r = RolledBack{j.Version, j.Cause, j.At, time.Duration(j.Over), j.From, j.Lane}
+	*r = RolledBack{j.Version, j.Cause, j.At, time.Duration(j.Over), j.From, j.Lane, j.Generation}
 	return nil
 }

@@ -24,7 +24,7 @@ func (p *Picker) Rollback(version, cause string) error {
 // share falls to nothing in a straight line over d, those furthest from its lane's
 // anchor first, so that each user moves once. Overrides and stored assignments end at
 // once. All replicas that Apply the plan see the same, as far as their wall clocks
-// agree.
+// agree; none takes longer over it than d, whatever its clock says.
 func (p *Picker) RollbackOver(version, cause string, d time.Duration) error {
 	if d < 0 {
 		return fmt.Errorf("canary: RollbackOver of %q takes %v, which is negative", version, d)
@@ -39,7 +39,7 @@ func (p *Plan) rollBack(version, cause string, over time.Duration, wall time.Tim
 		return fmt.Errorf("rollback of %q: %w", version, ErrStable)
 	}
 	if r := p.rolledBack(version); r != nil {
-		if over == 0 && r.falling(wall) {
+		if over == 0 { // also if it should have fallen by now: the wall clock may have been set
 			r.Over, r.From = 0, 0
 		}
 		return nil
@@ -48,15 +48,20 @@ func (p *Plan) rollBack(version, cause string, over time.Duration, wall time.Tim
 	if o == nil {
 		return fmt.Errorf("rollback of %q: %w", version, ErrUnknownVersion)
 	}
-	r := RolledBack{Version: version, Cause: cause, At: wall, Lane: o.Lane}
+	r := RolledBack{Version: version, Cause: brief(cause), At: wall, Lane: o.Lane, Generation: p.Generation + 1}
 	if over > 0 {
 		r.Over, r.From = over, o.Weight
 	}
 	o.Weight = 0
 	p.undrain(version)
-	p.Readmitted = slices.DeleteFunc(p.Readmitted, func(name string) bool { return name == version })
+	p.unreadmit(version)
 	p.RolledBack = append(p.RolledBack, r)
 	return nil
+}
+
+// unreadmit forgets that a rollback was taken back.
+func (p *Plan) unreadmit(version string) {
+	p.Readmitted = slices.DeleteFunc(p.Readmitted, func(r Readmitted) bool { return r.Version == version })
 }
 
 // Readmit forgets that a version was rolled back. It gets no weight by that; if it was
@@ -67,7 +72,8 @@ func (p *Picker) Readmit(version string) error {
 			return nil
 		}
 		plan.RolledBack = slices.DeleteFunc(plan.RolledBack, func(r RolledBack) bool { return r.Version == version })
-		plan.Readmitted = append(plan.Readmitted, version)
+		plan.unreadmit(version)
+		plan.Readmitted = append(plan.Readmitted, Readmitted{version, plan.Generation + 1})
 		return nil
 	})
 }
@@ -159,7 +165,7 @@ func (p *Plan) drop(version string) {
 // Kill sends everything to the stable version at once, also what is overridden; the
 // weights stay for when Revive ends it. cause is for people.
 func (p *Picker) Kill(cause string) error {
-	if cause == "" {
+	if cause = brief(cause); cause == "" {
 		cause = "killed"
 	}
 	return p.change(Change{Action: ActionKill, Cause: cause}, func(plan *Plan, _ time.Time) error {

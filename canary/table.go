@@ -21,6 +21,7 @@ type table struct {
 	counted    bool   // decisions are counted
 	killed     bool   // the stable version owns all points, and wishes are ignored
 	falls      []fall // not empty: some segments' owners lose their points with time
+	declines   []decline
 	generation uint64
 	standings  []standing
 	plan       Plan
@@ -35,10 +36,52 @@ type segment struct {
 
 // fall is a span of a version that is being rolled back over a while.
 type fall struct {
-	span  span
-	from  uint32 // points of the version when it began
-	began int64  // in clock's time; may lie before the process
-	over  int64
+	span span
+	decline
+}
+
+// decline is how the share of a version falls that is, or was, rolled back over a while.
+// It goes by the clock that nobody sets, from when this process saw it first.
+type decline struct {
+	version string
+	at      time.Time // of the rollback; tells it from another one of the version
+	from    uint32    // points of the version when it began
+	began   int64     // in clock's time; may lie before the process
+	over    int64
+}
+
+// left is how many points the version still has.
+func (d *decline) left(now int64) uint32 { return fallen(d.from, now-d.began, d.over) }
+
+// declines are those of a plan at that time. By the wall clock one may begin in the
+// future, here or on another machine; then it begins now. What was under way, or over, in
+// the table before is no earlier than it was, though the wall clock was set back.
+func declines(all []RolledBack, before *table, now int64, wall time.Time) []decline {
+	var out []decline
+	for _, r := range all {
+		if r.Over <= 0 {
+			continue
+		}
+		ago := min(max(0, wall.Sub(r.At)), r.Over) // within bounds, so that no date overflows
+		d := decline{r.Version, r.At, uint32(r.From), now - int64(ago), int64(r.Over)}
+		if before != nil {
+			if b := before.decline(r.Version); b != nil && b.at.Equal(d.at) && b.over == d.over {
+				d.began = min(d.began, b.began)
+			}
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// decline returns that of a version, nil if there is none.
+func (t *table) decline(version string) *decline {
+	for i := range t.declines {
+		if t.declines[i].version == version {
+			return &t.declines[i]
+		}
+	}
+	return nil
 }
 
 // standing is what a version that can be wished for is worth.
@@ -49,8 +92,9 @@ type standing struct {
 	drainUntil int64 // in clock's time, 0 if it is not draining
 }
 
-// newTable compiles plan, which is valid. versions gives each name its object.
-func newTable(plan Plan, hash func(salt, id string) uint32, counted bool, versions func(string) *Version, now int64) *table {
+// newTable compiles plan, which is valid, and comes after the table before, if any.
+// versions gives each name its object.
+func newTable(plan Plan, hash func(salt, id string) uint32, counted bool, versions func(string) *Version, before *table, now int64, wall time.Time) *table {
 	t := &table{
 		seed: xxh64(plan.Salt, 0), hash: hash, stable: versions(plan.Config.Stable), killed: plan.Killed != "",
 		generation: plan.Generation, plan: plan, counted: counted, split: slot(Split, 0),
@@ -61,7 +105,7 @@ func newTable(plan Plan, hash func(salt, id string) uint32, counted bool, versio
 	case t.killed:
 		t.split = slot(Killed, 0)
 	}
-	wall := clock.Wall(now)
+	t.declines = declines(plan.RolledBack, before, now, wall)
 	t.standings = append(t.standings, standing{version: t.stable, weight: plan.stableWeight()})
 	var claims []claim
 	for _, o := range plan.Config.sorted() {
@@ -74,36 +118,37 @@ func newTable(plan Plan, hash func(salt, id string) uint32, counted bool, versio
 		claims = append(claims, claim{len(t.standings), o.Lane, uint32(o.Weight)})
 		t.standings = append(t.standings, s)
 	}
-	falling := map[int]RolledBack{}
+	falling := map[int]decline{}
 	for _, r := range plan.RolledBack {
-		if plan.version(r.Version) == nil && r.falling(wall) {
+		d := t.decline(r.Version)
+		if d == nil || d.left(now) == 0 {
+			continue
+		}
+		i := t.index(r.Version)
+		if i < 0 {
+			i = len(t.standings)
 			t.standings = append(t.standings, standing{version: versions(r.Version), rolledBack: true})
 		}
-		if i := t.index(r.Version); i >= 0 && r.falling(wall) {
-			falling[i] = r
-			claims = append(claims, claim{i, r.Lane, uint32(r.From)}) // behind those that stay
-		}
+		falling[i] = *d
+		claims = append(claims, claim{i, r.Lane, d.from}) // behind those that stay
 	}
 	if !t.killed {
-		t.lay(layOut(claims), falling, now, wall)
+		t.lay(layOut(claims), falling)
 	}
 	return t
 }
 
-const farAhead = 1 << 60 // 36 years
-
 // lay turns spans into segments.
-func (t *table) lay(spans []span, falling map[int]RolledBack, now int64, wall time.Time) {
+func (t *table) lay(spans []span, falling map[int]decline) {
 	for _, s := range spans {
 		if s.owner < 0 {
 			t.segments = append(t.segments, segment{s.to, -1, t.stable})
 			continue
 		}
 		seg := segment{s.to, -1, t.standings[s.owner].version}
-		if r, ok := falling[s.owner]; ok && t.standings[s.owner].weight == 0 {
+		if d, ok := falling[s.owner]; ok && t.standings[s.owner].weight == 0 {
 			seg.span = int32(len(t.falls))
-			ago := max(int64(wall.Sub(r.At)), -farAhead) // so that no date can make it overflow
-			t.falls = append(t.falls, fall{s, uint32(r.From), now - ago, int64(r.Over)})
+			t.falls = append(t.falls, fall{s, d})
 		}
 		t.segments = append(t.segments, seg)
 	}
@@ -138,7 +183,7 @@ func (t *table) falling(s *segment, point uint32, now int64) *Version {
 	if f.span.down {
 		distance = f.span.offset + f.span.to - 1 - point
 	}
-	if distance < fallen(f.from, now-f.began, f.over) {
+	if distance < f.left(now) {
 		return s.version
 	}
 	return t.stable
@@ -180,10 +225,9 @@ func (t *table) share(version string, now int64) Weight {
 	if i := t.index(version); i >= 0 {
 		share = t.standings[i].weight
 	}
-	wall := clock.Wall(now)
-	for _, r := range t.plan.RolledBack {
-		left := r.left(wall)
-		if r.Version == version {
+	for i := range t.declines {
+		left := Weight(t.declines[i].left(now))
+		if t.declines[i].version == version {
 			share += left
 		}
 		lost += left

@@ -67,33 +67,56 @@ func (p *Picker) Plan() Plan {
 // very same is accepted and changes nothing.
 //
 // What was rolled back here stays rolled back, also where the plan does not know of it
-// yet, unless it says that the version was readmitted: in doubt the stable version
-// serves. If the plan does not validate, Apply returns the complaints and changes
-// nothing.
+// yet, or would take longer over it, unless it says that the version was readmitted
+// since: in doubt the stable version serves. A plan in which it is the stable version is
+// refused with ErrRolledBack, until Readmit. If the plan does not validate, Apply returns
+// the complaints and changes nothing.
 func (p *Picker) Apply(plan Plan) error {
 	if err := plan.Validate(); err != nil {
 		return err
 	}
-	return p.change(Change{Action: ActionApply}, func(current *Plan, _ time.Time) error {
+	return p.change(Change{Action: ActionApply}, func(current *Plan, wall time.Time) error {
 		next := plan.Clone()
 		if next.Name != current.Name {
 			return fmt.Errorf("the plan is for %q", next.Name)
 		}
+		older := next.Generation < current.Generation
 		for _, r := range current.RolledBack {
-			if next.rolledBack(r.Version) != nil || slices.Contains(next.Readmitted, r.Version) || r.Version == next.Config.Stable {
-				continue
+			if err := next.keep(r, wall); err != nil && !older {
+				return err
 			}
-			if o := next.version(r.Version); o != nil {
-				o.Weight = 0
-			}
-			next.undrain(r.Version)
-			next.RolledBack = append(next.RolledBack, r)
 		}
 		sortRolledBack(next.RolledBack)
-		if next.Generation < current.Generation || next.Generation == current.Generation && !next.equal(current) {
+		if older || next.Generation == current.Generation && !next.equal(current) {
 			return fmt.Errorf("generation %d comes after %d: %w", next.Generation, current.Generation, ErrOlderPlan)
 		}
 		*current = next
 		return nil
 	})
+}
+
+// keep brings a rollback of the plan before into p, unless p takes it back.
+func (p *Plan) keep(r RolledBack, wall time.Time) error {
+	if back := p.readmitted(r.Version); back != nil && back.Generation > r.Generation {
+		return nil
+	}
+	if r.Version == p.Config.Stable {
+		return fmt.Errorf("%q becomes stable: %w (%s)", r.Version, ErrRolledBack, r.Cause)
+	}
+	p.unreadmit(r.Version)
+	p.undrain(r.Version)
+	if o := p.version(r.Version); o != nil {
+		o.Weight = 0
+	}
+	known := p.rolledBack(r.Version)
+	if known == nil {
+		p.RolledBack = append(p.RolledBack, r)
+		return nil
+	}
+	latest := max(known.Generation, r.Generation)
+	if r.left(wall) <= known.left(wall) {
+		*known = r
+	}
+	known.Generation = latest
+	return nil
 }
