@@ -163,8 +163,8 @@ type shares [classes]float64
 
 func (s *shares) UnmarshalJSON(data []byte) error {
 	var list []float64
-	if err := json.Unmarshal(data, &list); err != nil {
-		return err
+	if err := json.Unmarshal(data, &list); err != nil || list == nil {
+		return err // null leaves them as they are
 	}
 	if len(list) != classes {
 		return fmt.Errorf("%d shares, %d are wanted", len(list), classes)

@@ -29,6 +29,8 @@ const (
 	manyCalls = 50
 	// longCalls is how many times as long as a call a window is at least.
 	longCalls = 10
+	// mostCalls is how many end a window in any case, long before a bucket overflows.
+	mostCalls = 1 << 22
 )
 
 // look ends w if it is over, and works the limit out. One goroutine at a time does, the
@@ -65,7 +67,7 @@ func (p *limiterPlan) over(seen *LimitWindow) bool {
 	if seen.ended() < fewestCalls {
 		return false
 	}
-	if seen.Span >= max(p.config.Window, longCalls*seen.Took) {
+	if seen.Span >= max(p.config.Window, longCalls*seen.Took) || seen.ended() >= mostCalls {
 		return true
 	}
 	return seen.ended() >= manyCalls && p.tracker.urgent(seen, &p.config.Rule)

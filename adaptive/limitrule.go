@@ -133,10 +133,13 @@ func (r LimitRule) MarshalJSON() ([]byte, error) {
 	return json.Marshal(j)
 }
 
-// UnmarshalJSON replaces r: since the fields belong to the kind, nothing is kept of what
-// was there. A tolerance that is absent is that of Vegas, AIMD or Gradient2. An unknown
+// UnmarshalJSON replaces r, except by null: since the fields belong to the kind, nothing
+// is kept of what was there. A tolerance that is absent is that of Vegas, AIMD or Gradient2. An unknown
 // key is an error.
 func (r *LimitRule) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil
+	}
 	var j limitRuleJSON
 	if err := jsontime.Strict(data, &j); err != nil {
 		return err

@@ -130,10 +130,13 @@ func (r Rule) MarshalJSON() ([]byte, error) {
 	return json.Marshal(ruleJSON{r.Kind, r.FalseTimeouts, r.Multiple, r.Calls, r.Quantile, jsontime.Duration(r.Limit)})
 }
 
-// UnmarshalJSON replaces r: since the fields belong to the kind, nothing is kept of
-// what was there, except that mean_multiple without calls is of 100. An unknown key
-// is an error.
+// UnmarshalJSON replaces r, except by null: since the fields belong to the kind, nothing
+// is kept of what was there, except that mean_multiple without calls is of 100. An unknown
+// key is an error.
 func (r *Rule) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil
+	}
 	var j ruleJSON
 	if err := jsontime.Strict(data, &j); err != nil {
 		return err

@@ -124,7 +124,10 @@ func (n autoNumber) MarshalJSON() ([]byte, error) {
 }
 
 func (n *autoNumber) UnmarshalJSON(data []byte) error {
-	if string(data) == `"auto"` {
+	switch string(data) {
+	case "null":
+		return nil
+	case `"auto"`:
 		*n = Auto
 		return nil
 	}

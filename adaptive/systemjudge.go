@@ -75,9 +75,9 @@ func (s *System) tick(now int64, seen sight) {
 	s.verdict.Store(v)
 }
 
-// rest lets all pass: nothing is known any more.
+// rest lets all pass: nothing is known any more, but how many calls were sampled before.
 func (s *System) rest() {
-	s.judge = judge{}
+	s.judge = judge{mix: mix{before: s.judge.mix.before}}
 	s.verdict.Store(new(verdict))
 }
 

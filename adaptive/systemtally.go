@@ -175,14 +175,18 @@ type delays struct{ n, sum atomic.Int64 }
 
 // ObserveDelay tells the System how long a call has waited in a queue of this process
 // before it was begun: that of a bulkhead, a limiter or a worker pool. The mean of a
-// tenth of a second counts as QueueDelay, if it is more than what goroutines wait.
+// tenth of a second counts as QueueDelay, if it is more than what goroutines wait. One
+// of more than an hour counts as an hour.
 func (s *System) ObserveDelay(d time.Duration) {
 	if s == nil {
 		return
 	}
-	s.delays.sum.Add(int64(max(d, 0)))
+	s.delays.sum.Add(int64(min(max(d, 0), longestDelay)))
 	s.delays.n.Add(1)
 }
+
+// longestDelay is far above any threshold, and two million of them do not overflow.
+const longestDelay = time.Hour
 
 // take returns the mean since the last time, in seconds. A delay that is told just now
 // may be counted in one tick and weigh in the next.

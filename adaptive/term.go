@@ -1,6 +1,7 @@
 package adaptive
 
 import (
+	"math"
 	"time"
 
 	"github.com/sluicego/sluice/internal/clock"
@@ -32,7 +33,7 @@ const tickEvery = 250 * time.Millisecond
 func (t *Timeout) newPlan(c *TimeoutConfig, est tracker) *timeoutPlan {
 	p := &timeoutPlan{config: c, est: est}
 	if c.ProbeShare > 0 {
-		p.probeEvery = uint32(1 / c.ProbeShare)
+		p.probeEvery = uint32(min(1/c.ProbeShare, math.MaxUint32))
 	}
 	p.longest = t.newTerm(p, Estimate{Limit: c.Max})
 	return p

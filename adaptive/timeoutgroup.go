@@ -16,11 +16,12 @@ import (
 // an override says otherwise. A key that is slow makes no other one wait.
 //
 // It holds at most MaxKeys of them. For one more, the longest unused one that has
-// little to lose (no call has ended in its Window, and it is not looking for its limit)
-// is let go: it lives on while somebody holds it or an Attempt of it, and Get returns
-// that same object; then its key is forgotten, and begins anew when it comes back. If
-// all are in use, new keys share one overflow Timeout until that changes. So a flood
-// of keys costs bounded memory: for each key held up to 33 KiB, or 5 with WithCompact.
+// little to lose is let go (no call has ended in its Window; if it is looking for its
+// limit, none in its History): it lives on while somebody holds it or an Attempt of it,
+// and Get returns that same object; then its key is forgotten, and begins anew when it
+// comes back. If all are in use, new keys share one overflow Timeout until that changes.
+// So a flood of keys costs bounded memory: for each key held up to 33 KiB, or 5 with
+// WithCompact.
 //
 // Get of a known key takes no lock and allocates nothing. A TimeoutGroup starts no
 // goroutine, is safe for concurrent use and must not be copied. Make one with
@@ -124,9 +125,11 @@ func (g *TimeoutGroup) make(m *roster.Member[Timeout], now int64) *Timeout {
 }
 
 // idle reports whether t would be hardly worse off if it were made anew: no call has
-// ended lately, and its limit is not one that it has fought for.
+// ended lately, and its limit is not one that it has fought for, or so long ago that it
+// remembers none of these calls. Hosts that are gone for good were lost in an outage.
 func (t *Timeout) idle(now int64) bool {
-	return t.cur.Load().state <= Resolved && now-t.tickedAt() >= int64(t.plan.Load().config.Window)
+	c, quiet := t.plan.Load().config, now-t.tickedAt()
+	return quiet >= int64(c.Window) && (t.cur.Load().state <= Resolved || quiet >= int64(c.History))
 }
 
 // lastAt is about when a call last ended, or when t was made.
