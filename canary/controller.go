@@ -93,14 +93,16 @@ func (c *Controller) Start(version string) error {
 	return c.do(func(now int64) error { return c.start(version, now) })
 }
 
-// Approve opens the gate that the version waits at. The step before it still has to be
-// over and passed.
+// Approve opens the gate that the version waits at, and no other one that the ladder may
+// get meanwhile. The step before it still has to be over and passed.
 func (c *Controller) Approve() error {
 	return c.do(func(now int64) error {
 		if c.ramp.state != ControllerAwaiting {
 			return ErrNoGate
 		}
-		c.ramp.approved = true
+		if next, ok := c.config.Load().next(c.ramp.weight); ok {
+			c.ramp.approved = next.Weight
+		}
 		return nil
 	})
 }
@@ -180,6 +182,9 @@ func (c *Controller) Update(next ControllerConfig) error {
 
 // Run looks every Interval, until ctx ends; it returns the cause of that. Only one Run may
 // run at a time. A step that is under way when it ends is taken up by the next Run.
+//
+// Listeners, the Picker's too, run in it, and so do the functions that it asks: as long as
+// one of them blocks, it looks at nothing, and rolls nothing back.
 func (c *Controller) Run(ctx context.Context) error {
 	if c == nil {
 		<-ctx.Done()
@@ -227,7 +232,9 @@ func (c *Controller) tick(now int64) {
 		case askReady:
 			a.readyAsked, a.ready = true, c.isReady()
 		case askApproval:
-			a.approvalAsked, a.approved = true, c.isApproved(status)
+			if a.approvalAsked = true; c.isApproved(status) {
+				a.approved = gate{status.Version, status.Next}
+			}
 		default:
 			return
 		}

@@ -84,7 +84,8 @@ func WithControllerConfig(c ControllerConfig) ControllerOption {
 }
 
 // WithApproval asks approve at each look, while the version waits at a gate, whether it
-// may go on. Approve works all the same.
+// may go on. Approve works all the same. The answer must be at hand: until it is there, Run
+// does not look at how the version does. Who has to ask a person calls Approve.
 //
 // Default: nobody is asked.
 func WithApproval(approve func(ControllerStatus) bool) ControllerOption {
@@ -93,7 +94,7 @@ func WithApproval(approve func(ControllerStatus) bool) ControllerOption {
 
 // WithStableReady asks ready, before a version is rolled back, whether stable could bear
 // all users at once. If not, the version's share falls to nothing over so long. A panic
-// of ready counts as yes.
+// of ready counts as yes. The answer must be at hand: the rollback waits for it.
 //
 // Default: rollback is at once.
 func WithStableReady(ready func() bool, over time.Duration) ControllerOption {

@@ -18,10 +18,10 @@ type ramp struct {
 	cause   string      // of the last event
 	verdict Verdict
 
-	approved  bool // the next gate is open
-	stuck     bool // it was told that the step does not end
-	condemned bool // it was told that the verdict is Fail
-	refused   bool // it was told that the Picker refuses
+	approved  Weight // the gate that is open, 0 if none is
+	stuck     bool   // it was told that the step does not end
+	condemned bool   // it was told that the verdict is Fail
+	refused   bool   // it was told that the Picker refuses
 }
 
 // rampTally counts what a Controller did, ever.
@@ -43,8 +43,16 @@ const (
 
 // answers are those that were given in this look.
 type answers struct {
-	readyAsked, ready       bool
-	approvalAsked, approved bool
+	readyAsked, ready bool
+	approvalAsked     bool
+	approved          gate
+}
+
+// A gate is what an approval is for. While it is asked for, others may bring the ramp, or
+// the ladder, to another one.
+type gate struct {
+	version string
+	weight  Weight
 }
 
 func (c *Controller) start(version string, now int64) error {
@@ -61,16 +69,17 @@ func (c *Controller) start(version string, now int64) error {
 	case plan.rolledBack(version) != nil:
 		return fmt.Errorf("start of %q: %w", version, ErrRolledBack)
 	}
-	c.judge.Reset()
 	last := c.ramp
 	c.ramp = ramp{version: version, state: ControllerRamping, weight: o.Weight, since: now}
 	if o.Weight > 0 {
+		c.judge.Reset()
 		c.newStage(now)
 		c.emit(ControllerStarted, o.Weight, Diff{}, "it has a weight already", now)
 		return nil
 	}
 	first := c.config.Load().Steps[0]
 	if first.Gate {
+		c.judge.Reset()
 		c.emit(ControllerStarted, 0, Diff{}, "", now)
 		c.enter(ControllerAwaiting, ControllerGated, fmt.Sprintf("the gate of %v", first.Weight), now)
 		return nil
@@ -137,7 +146,7 @@ func (c *Controller) proceed(config *ControllerConfig, a *answers, now int64) (q
 	case !ok:
 		c.try(c.complete(config, now), now)
 		return askNothing, ControllerStatus{}
-	case next.Gate && !r.approved && !a.approved:
+	case next.Gate && r.approved != next.Weight && a.approved != gate{r.version, next.Weight}:
 		if r.state != ControllerAwaiting {
 			c.enter(ControllerAwaiting, ControllerGated, fmt.Sprintf("the gate of %v", next.Weight), now)
 		}
@@ -176,6 +185,11 @@ func (c *Controller) notice(now int64) bool {
 		}
 	case r.weight > 0 && (r.stage == nil && !t.killed || r.stage != nil && (t.killed || r.stage.Trial != c.trial(t, r.stage.Generation, now))):
 		c.newStage(now) // another version's weight has changed stable's share, or all was killed or revived
+	case r.stage != nil && r.stage != c.judge.stage.Load():
+		r.condemned = false
+		c.newStage(now) // somebody else has reset the Judge, or told it of another step
+	case r.stage != nil && t.generation > r.stage.known.Load()+1:
+		c.judgeAnew(t, now) // the shares are as before, but who knows what they were in between
 	case r.stage != nil:
 		r.stage.known.Store(t.generation)
 	}
@@ -191,7 +205,7 @@ func (c *Controller) gone(cause string, now int64) {
 
 // trial is who is compared under the plan of t, from that generation on.
 func (c *Controller) trial(t *table, generation uint64, now int64) Trial {
-	trial := Trial{Canary: c.ramp.version, Stable: t.plan.Config.Stable, CanaryWeight: c.ramp.weight, StableWeight: t.plan.stableWeight(), Generation: generation}
+	trial := Trial{Canary: c.ramp.version, Stable: t.plan.Config.Stable, CanaryWeight: t.weight(c.ramp.version), StableWeight: t.plan.stableWeight(), Generation: generation}
 	if now := t.share(trial.Stable, now); now < trial.StableWeight {
 		// Another version falls, and stable's share grows by the clock until it has fallen: the
 		// smallest is the most careful.
@@ -206,11 +220,19 @@ func (c *Controller) trial(t *table, generation uint64, now int64) Trial {
 // newStage begins a step of the Judge for the shares that there are, and the hold anew.
 func (c *Controller) newStage(now int64) {
 	r, t := &c.ramp, c.picker.current.Load()
-	r.since, r.stuck, r.approved = now, false, false
-	if r.stage = nil; r.weight == 0 || t.killed {
+	r.since, r.stuck, r.approved = now, false, 0
+	c.judgeAnew(t, now)
+}
+
+// judgeAnew begins a step of the Judge for the shares in t, which may be newer than what
+// the ramp knows. The Judge has none where there is nobody to compare.
+func (c *Controller) judgeAnew(t *table, now int64) {
+	r := &c.ramp
+	trial := c.trial(t, t.generation, now)
+	if r.stage = nil; t.killed || trial.Validate() != nil {
 		return
 	}
-	r.stage = c.judge.begin(c.trial(t, t.generation, now), now)
+	r.stage = c.judge.begin(trial, now)
 	r.stage.known.Store(t.generation)
 }
 
@@ -218,6 +240,9 @@ func (c *Controller) newStage(now int64) {
 func (c *Controller) setWeight(kind ControllerEventKind, w Weight, cause string, now int64) error {
 	r, before := &c.ramp, c.picker.current.Load()
 	err := c.picker.alter(Change{Action: ActionSetWeights, Version: r.version}, func(plan *Plan, _ time.Time) error {
+		if err := r.seen(plan); err != nil {
+			return err
+		}
 		return plan.setWeights(map[string]Weight{r.version: w})
 	})
 	if err != nil {
@@ -225,8 +250,20 @@ func (c *Controller) setWeight(kind ControllerEventKind, w Weight, cause string,
 	}
 	from := r.weight
 	r.weight, r.state = w, ControllerRamping
+	if kind == ControllerStarted {
+		c.judge.Reset()
+	}
 	c.newStage(now)
 	c.emit(kind, from, c.movedSince(before), cause, now)
+	return nil
+}
+
+// seen refuses to go on from another weight than the ramp has seen: somebody may just
+// have taken it away.
+func (r *ramp) seen(plan *Plan) error {
+	if o := plan.version(r.version); o != nil && o.Weight != r.weight {
+		return fmt.Errorf("%q: somebody else has set the weight, to %v", r.version, o.Weight)
+	}
 	return nil
 }
 
@@ -253,6 +290,12 @@ func (c *Controller) complete(config *ControllerConfig, now int64) error {
 	r, before, cause := &c.ramp, c.picker.current.Load(), c.ramp.verdict.Reason
 	if config.Promote && r.weight == All {
 		if err := c.picker.alter(Change{Action: ActionPromote, Version: r.version}, func(plan *Plan, wall time.Time) error {
+			if err := r.seen(plan); err != nil {
+				return err
+			}
+			if plan.Killed != "" {
+				return fmt.Errorf("promotion of %q: killed (%s)", r.version, plan.Killed)
+			}
 			return plan.promote(r.version, wall)
 		}); err != nil {
 			return err

@@ -65,7 +65,7 @@ func (c *Controller) status(now int64) ControllerStatus {
 		s.Earliest = clock.Wall(clock.After(r.since, s.Hold)).Round(0)
 	}
 	if next, ok := config.next(r.weight); ok {
-		s.Next, s.Gate = next.Weight, next.Gate && !r.approved
+		s.Next, s.Gate = next.Weight, next.Gate && r.approved != next.Weight
 	}
 	return s
 }

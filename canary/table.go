@@ -238,6 +238,14 @@ func (t *table) share(version string, now int64) Weight {
 	return share
 }
 
+// weight is what a version has in the plan, 0 if it is not in it.
+func (t *table) weight(version string) Weight {
+	if i := t.index(version); i >= 0 {
+		return t.standings[i].weight
+	}
+	return 0
+}
+
 // index returns the place of a version in standings, -1 if it has none.
 func (t *table) index(name string) int {
 	return slices.IndexFunc(t.standings, func(s standing) bool { return s.version.name == name })
