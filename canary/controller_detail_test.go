@@ -3,6 +3,7 @@ package canary
 import (
 	"bytes"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,17 +64,17 @@ func TestController_HoldsOfTheirOwn(t *testing.T) {
 
 func TestController_RunFollowsItsInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		looks := 0
-		r := newRollout(t, WithGate(Percent(1)), WithApproval(func(ControllerStatus) bool { looks++; return false }))
+		var looks atomic.Int64
+		r := newRollout(t, WithGate(Percent(1)), WithApproval(func(ControllerStatus) bool { looks.Add(1); return false }))
 		require.NoError(t, r.c.Start("v2"))
 		go func() { _ = r.c.Run(t.Context()) }()
 		time.Sleep(10*time.Second + time.Millisecond) // so that nobody asks which of two timers is first
-		assert.Equal(t, 10, looks)
+		assert.EqualValues(t, 10, looks.Load())
 		c := r.c.Config()
 		c.Interval = time.Minute
 		require.NoError(t, r.c.Update(c))
 		time.Sleep(10 * time.Minute)
-		assert.Equal(t, 20, looks)
+		assert.EqualValues(t, 20, looks.Load())
 	})
 }
 
