@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluicego/sluice"
+	"github.com/sluicego/sluice/adaptive"
 	"github.com/sluicego/sluice/breaker"
 	"github.com/sluicego/sluice/metrics"
 )
@@ -43,6 +44,31 @@ func TestFailsafeGo123_ContextOutlivesRoundTrip(t *testing.T) {
 			require.NoError(t, err)
 			assert.Len(t, readAll(t, resp), 1<<20, name)
 		}
+	})
+}
+
+// One timer for headers and body cut off streams that were well: events that come for as
+// long as somebody listens. A time limit for the headers, here one of the upstream's own
+// that follows how long they take, leaves the body alone; one for a body that stands
+// still sees that this one does not.
+// https://github.com/privacybydesign/irmago/issues/606
+// https://github.com/fauna/fauna-go/pull/138
+func TestIrmago606_TimeLimitsLeaveStreamsAlone(t *testing.T) {
+	overBothInABubble(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for range 30 {
+			_, _ = io.WriteString(w, "data: tick\n\n")
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(time.Second)
+		}
+	}, func(t *testing.T, base *http.Transport) {
+		limit := sluice.Must(adaptive.NewTimeout("events", time.Second, time.Second))
+		transport := newTransport(t, base, WithAttemptTimeout(limit.Value()), WithBodyIdleTimeout(2*time.Second))
+		began := time.Now()
+		resp, err := transport.RoundTrip(get(t.Context()))
+		require.NoError(t, err)
+		assert.Equal(t, 30, strings.Count(string(readAll(t, resp)), "tick"))
+		assert.GreaterOrEqual(t, time.Since(began), 30*time.Second)
 	})
 }
 
