@@ -297,6 +297,15 @@ func TestJudge_Verdicts(t *testing.T) {
 			see(j, stable, 81_000, sluice.Success)
 			see(j, stable+81_000, 9000, sluice.Failure)
 		}, Pass, "1000 of them failing"},
+		{"as many failing, and nothing tolerated", func(j *Judge) {
+			c := j.Config()
+			c.Tolerance = 0
+			_ = j.Update(c)
+			see(j, canary, 9000, sluice.Success)
+			see(j, canary+9000, 1000, sluice.Failure)
+			see(j, stable, 81_000, sluice.Success)
+			see(j, stable+81_000, 9000, sluice.Failure)
+		}, Pass, "1000 of them failing"},
 		{"users do not arrive", func(j *Judge) {
 			see(j, canary, 200, sluice.Success)
 			see(j, stable, 4000, sluice.Success)
