@@ -87,7 +87,7 @@ func TestBesides_TheQuickest(t *testing.T) {
 func TestBars_NameBenchmarksThatExist(t *testing.T) {
 	files, err := filepath.Glob("../*_test.go")
 	require.NoError(t, err)
-	words := regexp.MustCompile(`func [bB]enchmark(\w+)(?:.*\{ benchmark(\w+)\()?|(?:run|idle)\(b, "([^"]+)"`)
+	words := regexp.MustCompile(`func [bB]enchmark(\w+)(?:.*\{ benchmark(\w+)\()?|(?:(?:run|idle)\(b, |\t(?:pick|decide)\()"([^"]+)"`)
 	exists, bench := map[string]bool{}, ""
 	same := map[string]string{} // a benchmark → the one that has its rows
 	for _, file := range files {

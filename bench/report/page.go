@@ -90,6 +90,8 @@ var titles = [][2]string{
 	{"System", "A call into a process that has nothing to complain of"},
 	{"SystemRefuse", "A call that a process refuses which has too much"},
 	{"CanaryPick", "Which version serves an identity"},
+	{"Upstreams", "Which instance serves an identity"},
+	{"Judge", "What the judge of a canary is told of a call"},
 	{"Retry", "A call that succeeds at once, through a retry"},
 	{"RetryOnce", "A call that fails once, and succeeds when it is repeated at once"},
 	{"RetryBudget", "A budget for retries"},
