@@ -41,7 +41,7 @@ const scheduleSteps = 1000
 // LinearSchedule goes from one weight to another in a thousand equal steps. It returns
 // every complaint at once.
 func LinearSchedule(start time.Time, length time.Duration, from, to Weight) (Schedule, error) {
-	s := Schedule{start: start, length: length, from: from, to: to, steps: scheduleSteps}
+	s := ramping(start, length, from, to)
 	return s, s.check(0)
 }
 
@@ -49,7 +49,7 @@ func LinearSchedule(start time.Time, length time.Duration, from, to Weight) (Sch
 // multiplies it by the same factor: 1 % to 100 % spends half the time below 10 %. Neither
 // weight may be 0.
 func ExponentialSchedule(start time.Time, length time.Duration, from, to Weight) (Schedule, error) {
-	s := Schedule{start: start, length: length, from: from, to: to, steps: scheduleSteps}
+	s := ramping(start, length, from, to)
 	if err := s.check(1); err != nil {
 		return s, err
 	}
@@ -68,7 +68,7 @@ const rootPlaces = 32
 // StepSchedule has the weight of the last point that has come; before the first, nobody
 // has the version. The points must come in order of time.
 func StepSchedule(start time.Time, points ...SchedulePoint) (Schedule, error) {
-	s := Schedule{start: start, points: append([]SchedulePoint(nil), points...)}
+	s := Schedule{start: start.Round(0), points: append([]SchedulePoint(nil), points...)}
 	var v complaints
 	v.unless(len(points) > 0, "a schedule without points")
 	last := time.Duration(-1)
@@ -81,6 +81,12 @@ func StepSchedule(start time.Time, points ...SchedulePoint) (Schedule, error) {
 		last = max(last, p.After)
 	}
 	return s, errors.Join(v...)
+}
+
+// ramping is a schedule that goes from one weight to another. Of its start only the date
+// counts: replicas cannot read another clock's time that may come with it.
+func ramping(start time.Time, length time.Duration, from, to Weight) Schedule {
+	return Schedule{start: start.Round(0), length: length, from: from, to: to, steps: scheduleSteps}
 }
 
 // check returns all that is wrong with a ramp whose weights must be least at least.
@@ -188,10 +194,13 @@ func (s *Schedule) begin(n int64) time.Duration {
 // back. It goes by the wall clock, at least once a minute in case somebody sets it. What
 // others do to the weight meanwhile stays until the next change.
 func (s Schedule) Run(ctx context.Context, p *Picker, version string) error {
-	for {
+	for given := refused(-1); ctx.Err() == nil; { // at first, no weight that there is
 		t := clock.Wall(clock.Now())
-		if err := p.SetWeights(map[string]Weight{version: s.At(t)}); err != nil {
-			return err
+		if w := s.At(t); w != given {
+			if err := p.SetWeights(map[string]Weight{version: w}); err != nil {
+				return err
+			}
+			given = w
 		}
 		at, ok := s.Next(t)
 		if !ok {
@@ -201,8 +210,8 @@ func (s Schedule) Run(ctx context.Context, p *Picker, version string) error {
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return context.Cause(ctx)
 		case <-timer.C:
 		}
 	}
+	return context.Cause(ctx)
 }

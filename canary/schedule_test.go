@@ -185,3 +185,43 @@ func TestSchedule_RunEnds(t *testing.T) {
 		assert.Zero(t, p.Share("v2"))
 	})
 }
+
+// Who takes the weight away by hand must not find it back before the schedule has more to
+// say.
+func TestSchedule_RunLeavesWhatOthersDoUntilTheNextChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := sluice.Must(StepSchedule(time.Now(), SchedulePoint{0, Percent(10)}, SchedulePoint{time.Hour, Percent(20)}))
+		p := pickerOf(t, 0)
+		done := make(chan error, 1)
+		go func() { done <- s.Run(t.Context(), p, "c0") }()
+		time.Sleep(time.Second)
+		assert.Equal(t, Percent(10), p.Share("c0"))
+		require.NoError(t, p.SetWeights(weightsOf(0)))
+		time.Sleep(59*time.Minute + 58*time.Second)
+		assert.Zero(t, p.Share("c0"))
+		time.Sleep(2 * time.Second)
+		assert.Equal(t, Percent(20), p.Share("c0"))
+		require.NoError(t, <-done)
+	})
+}
+
+func TestSchedule_RunDoesNothingAfterItsEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p := pickerOf(t, 0)
+	require.ErrorIs(t, sluice.Must(LinearSchedule(noon, time.Hour, All, All)).Run(ctx, p, "c0"), context.Canceled)
+	assert.Zero(t, p.Share("c0"))
+}
+
+// A start that was read from the clock has a reading of another clock with it, which must
+// not count: a replica that has it from a file knows the date only.
+func TestSchedule_GoesByTheDateAlone(t *testing.T) {
+	start := time.Now()
+	for _, s := range []Schedule{
+		sluice.Must(LinearSchedule(start, time.Hour, 0, All)),
+		sluice.Must(ExponentialSchedule(start, time.Hour, Percent(1), All)),
+		sluice.Must(StepSchedule(start, SchedulePoint{0, All})),
+	} {
+		assert.Equal(t, start.Round(0), s.start)
+	}
+}
