@@ -15,10 +15,10 @@ import (
 // Up to 32 instances are ranked for each id (rendezvous hashing); more have a table
 // (Maglev). Adding one takes its share from the others and moves nobody else, removing
 // one moves its own ids only; with the table up to about one id in a hundred moves
-// besides. No instance has more than LoadFactor times its share of what is under way: an
-// id whose instance is that busy goes to its next one meanwhile. If all are that busy, as
-// can be for a moment, the least loaded one is taken. Where there is no id, "", chance
-// decides by the weights.
+// besides. No instance has more than LoadFactor times its share of what is under way, as
+// shared by those that are up: an id whose instance is that busy goes to its next one
+// meanwhile. If all are that busy, as can be for a moment, the least loaded one is taken.
+// Where there is no id, "", chance decides by the weights.
 //
 // Most callers want Acquire, and Done on the lease when the request has ended. Pick only
 // tells where an id belongs.
@@ -30,7 +30,7 @@ import (
 type Upstreams struct {
 	name string
 	seed uint64
-	// table is what is chosen from. Written by publish, under mu.
+	// table is what is chosen from. Written by publish and flag, under mu.
 	table   atomic.Pointer[upstreamTable]
 	none    *NoUpstreamError
 	refused atomic.Int64 // ids for which there was no instance; raised by Acquire

@@ -528,3 +528,31 @@ func compare(a, b float64) int {
 	}
 	return 0
 }
+
+// What one that is down may not have is shared by the others: they are not full, and their
+// ids stay where they belong.
+func TestUpstreams_OneDownTakesNoIDsFromOthers(t *testing.T) {
+	for _, n := range []int{2, 3, 4, 40} {
+		u := sluice.Must(NewUpstreams("v2"))
+		for i := range n {
+			require.NoError(t, u.Add("10.0.0."+strconv.Itoa(i), 1))
+		}
+		require.NoError(t, u.MarkDown("10.0.0.0"))
+		away, homes := 0, 0
+		for i := range 400 * n {
+			id := "user-" + strconv.Itoa(i)
+			home := u.table.Load().nodes[u.table.Load().first(u.hash(id))]
+			lease, err := u.Acquire(id) // and it is never given back
+			require.NoError(t, err)
+			if home.name != "10.0.0.0" {
+				homes++
+				if lease.Upstream() != home {
+					away++
+				}
+			}
+		}
+		assert.Less(t, float64(away), 0.05*float64(homes), "of %d instances", n)
+		require.NoError(t, u.MarkUp("10.0.0.0"))
+		assert.Equal(t, 1.0, u.table.Load().up)
+	}
+}

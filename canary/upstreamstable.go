@@ -7,13 +7,14 @@ import (
 	"slices"
 )
 
-// An upstreamTable is one set of instances with their weights. It never changes, but for
-// what the instances count and whether they are up.
+// An upstreamTable is one set of instances with their weights, some of which are down. It
+// never changes, but for what the instances count.
 type upstreamTable struct {
 	nodes  []*Upstream // with a weight and not drained, in the order of their names
 	seeds  []uint64    // of each, side by side
 	share  []float64   // what each should have of all that is under way
 	factor float64
+	up     float64  // what those have of it that are not down
 	equal  bool     // all shares are the same
 	maglev []uint16 // nil where the instances are ranked
 }
@@ -42,7 +43,19 @@ func newUpstreamTable(nodes []*Upstream, factor float64) *upstreamTable {
 	if len(t.nodes) > rankedAtMost {
 		t.maglev = newMaglev(t.nodes, t.share)
 	}
+	t.weigh()
 	return t
+}
+
+// weigh works out what those have that are up: they bear the load of the others, and are
+// not full when they do.
+func (t *upstreamTable) weigh() {
+	t.up = 1
+	for i, n := range t.nodes {
+		if n.down.Load() {
+			t.up -= t.share[i]
+		}
+	}
 }
 
 // first returns the index of the instance to which the hash of an id belongs, -1 if there
@@ -71,7 +84,7 @@ func (t *upstreamTable) take(i int, load int64) bool {
 	if !n.serves() {
 		return false
 	}
-	if float64(n.inFlight.Add(1)) <= math.Ceil(t.factor*float64(load)*t.share[i]) {
+	if float64(n.inFlight.Add(1)) <= math.Ceil(t.factor*float64(load)*t.share[i]/t.up) {
 		return true
 	}
 	n.inFlight.Add(-1)

@@ -107,9 +107,14 @@ func (u *Upstreams) flag(name string, f func(*Upstream)) error {
 	if n == nil {
 		return u.unknown(name)
 	}
-	was := n.drained.Load()
-	if f(n); n.drained.Load() != was {
+	drained, down := n.drained.Load(), n.down.Load()
+	switch f(n); {
+	case n.drained.Load() != drained:
 		u.publish()
+	case n.down.Load() != down: // who is down stays where it is in the order of each id
+		t := *u.table.Load()
+		t.weigh()
+		u.table.Store(&t)
 	}
 	return nil
 }
