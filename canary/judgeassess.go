@@ -132,8 +132,11 @@ func (f *findings) decide() (VerdictResult, JudgeMetric, string) {
 			return Inconclusive, JudgeMetric(m + 1), fmt.Sprintf("%v: evidence %.3g is too much to go on and too little to condemn", JudgeMetric(m+1), eValue(log))
 		}
 		if f.ratio[m] >= 1+f.config.Margin && f.share[m] >= f.config.Tolerance {
-			return Inconclusive, JudgeMetric(m + 1), fmt.Sprintf("%v: users of the canary may fail %.3g times as often as stable's, up to %.3g %% of them",
-				JudgeMetric(m+1), f.ratio[m], 100*f.share[m])
+			reason := fmt.Sprintf("%v: up to %.3g %% of the canary's users may fail", JudgeMetric(m+1), 100*f.share[m])
+			if !math.IsInf(f.ratio[m], 1) {
+				reason += fmt.Sprintf(", %.3g times as often as stable's", f.ratio[m])
+			}
+			return Inconclusive, JudgeMetric(m + 1), reason
 		}
 	}
 	return Pass, 0, fmt.Sprintf("%d users of the canary in %d calls, %d of them failing",

@@ -81,7 +81,7 @@ func (c JudgeConfig) Validate() error {
 	v.unless(c.MinUsers >= 1 && c.MinUsers <= int(All), "MinUsers %d is not in [1, %d]", c.MinUsers, int(All))
 	v.unless(c.MinRequests >= 1 && c.MinRequests <= math.MaxInt32, "MinRequests %d is not in [1, %d]", c.MinRequests, math.MaxInt32)
 	v.unless(c.Margin >= 0.01 && c.Margin <= 100, "Margin %v is not in [0.01, 100]", c.Margin)
-	v.unless(c.Tolerance >= 0 && c.Tolerance < 1, "Tolerance %v is not in [0, 1)", c.Tolerance)
+	v.unless(c.Tolerance >= 0.001 && c.Tolerance < 1, "Tolerance %v is not in [0.001, 1)", c.Tolerance)
 	v.unless(c.SlowAbove == Auto || c.SlowAbove >= 0, "SlowAbove %v is negative, and not Auto", c.SlowAbove)
 	v.unless(c.SlowQuantile >= 0.5 && c.SlowQuantile <= 0.9999, "SlowQuantile %v is not in [0.5, 0.9999]", c.SlowQuantile)
 	v.unless(c.WarmUp >= 0 && c.WarmUp <= 24*time.Hour, "WarmUp %v is not in [0, %v]", c.WarmUp, 24*time.Hour)

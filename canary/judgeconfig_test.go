@@ -24,7 +24,7 @@ func TestJudgeConfig_Refuses(t *testing.T) {
 		"MinUsers -1 is not in [1, 1000000]":              func(c *JudgeConfig) { c.MinUsers = -1 },
 		"MinRequests 0 is not in":                         func(c *JudgeConfig) { c.MinRequests = 0 },
 		"Margin +Inf is not in [0.01, 100]":               func(c *JudgeConfig) { c.Margin = inf },
-		"Tolerance 1 is not in [0, 1)":                    func(c *JudgeConfig) { c.Tolerance = 1 },
+		"Tolerance 1 is not in [0.001, 1)":                func(c *JudgeConfig) { c.Tolerance = 1 },
 		"Tolerance NaN is not in":                         func(c *JudgeConfig) { c.Tolerance = nan },
 		"SlowAbove -2ns is negative, and not Auto":        func(c *JudgeConfig) { c.SlowAbove = -2 },
 		"SlowQuantile 1 is not in [0.5, 0.9999]":          func(c *JudgeConfig) { c.SlowQuantile = 1 },
