@@ -60,9 +60,10 @@ func ExampleSystem_ObserveDelay() {
 }
 
 // How to test what a handler does in overload, without making one: a rule that a single
-// call exceeds.
+// call exceeds. There must be no other, for the machine that tests may itself be busy.
 func ExampleSystem_fallback() {
-	system := sluice.Must(adaptive.NewSystem("test", adaptive.WithMode(adaptive.Hard), adaptive.WithConcurrency(1)))
+	rule := adaptive.SystemConfig{Mode: adaptive.Hard, Concurrency: 1}
+	system := sluice.Must(adaptive.NewSystem("test", adaptive.WithSystemConfig(rule)))
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	go system.Run(ctx)
