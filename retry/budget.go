@@ -89,7 +89,8 @@ func (b *Budget) Name() string {
 
 // Deposit counts one call that is made for its own sake and not to repeat another.
 // It takes effect at once, but is dated by the last time that somebody read the clock,
-// so it may expire too soon, by about a fiftieth of the Window, and never too late.
+// so it may expire too soon, and never too late: by about a fiftieth of the Window, or,
+// if there suddenly are far fewer calls than before, the first 64 by up to all of it.
 func (b *Budget) Deposit() {
 	if b != nil && b.add() {
 		b.date(clock.Now())
