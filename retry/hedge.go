@@ -28,7 +28,8 @@ import (
 // When ctx ends, Hedge returns its error at once. An attempt that ignores its ctx then
 // runs on by itself, and so does a loser that does.
 //
-// discard is for a T that has to be given back, such as a response with a body. The
+// discard is for a T that has to be given back, such as a response with a body; one that
+// comes with an error, even with one that is an answer, counts as none. The
 // ctx of the attempt that has won then lives on until the ctx given to Hedge ends:
 // give it one that you end when you are done with T. Without discard (nil) T is a
 // plain value, and all that was begun has ended or is told to when Hedge returns.
