@@ -232,8 +232,7 @@ func (c *Controller) judgeAnew(t *table, now int64) {
 	if r.stage = nil; t.killed || trial.Validate() != nil {
 		return
 	}
-	r.stage = c.judge.begin(trial, now)
-	r.stage.known.Store(t.generation)
+	r.stage = c.judge.beginUntil(trial, now, t.generation)
 }
 
 // setWeight gives the version a weight.

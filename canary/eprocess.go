@@ -18,8 +18,7 @@ var ratios = [...]float64{1.25, 1.5, 2, 3, 5, 10, 20, 50, 100}
 // probability of at most α, however often one looks (Ville's inequality): see Lindon and
 // Malek, arXiv:2011.03567, and Lindon, Sanden and Shirikian, arXiv:2205.14762.
 //
-// Shares change from step to step; the logarithms of all steps are added up for each
-// ratio, and the mean is taken at the end, which keeps the promise.
+// That holds as long as each user counts once. So one eprocess is for one step.
 type eprocess [len(ratios)]float64
 
 // add counts x failures of the canary and y of stable, seen while the canary had the

@@ -3,6 +3,7 @@ package canary
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,7 +19,8 @@ import (
 // condemned, for each of the metrics, with a probability of at most Alpha, a thousandth
 // by default, however often something fails in both and however that changes. It counts
 // users and not calls: within a step each user fails at most once, so one for whom
-// nothing works weighs as much as any other. Users are told apart by their Decision's
+// nothing works weighs as much as any other; and since the same users may fail in every
+// step, what the steps say is never added up. Users are told apart by their Decision's
 // point, to one part in a million. What hits both versions, like a dependency's outage,
 // condemns nobody.
 //
@@ -37,9 +39,9 @@ type Judge struct {
 	recent atomic.Pointer[latencies]   // stable's; written by tune with mu held
 	strays atomic.Int64                // results that belong to no step; raised by observe
 
-	mu     sync.Mutex             // held by whoever begins steps or asks, never by observe
-	past   [judgeMetrics]eprocess // evidence of the steps before the last two
-	failed *Verdict               // the condemnation, once there is one
+	mu     sync.Mutex            // held by whoever begins steps or asks, never by observe
+	past   [judgeMetrics]float64 // the most evidence of a step before the last two, as judgeStage.evidence has it; 0 is none
+	failed *Verdict              // the condemnation, once there is one
 }
 
 // NewJudge returns a Judge of that name, which must not be empty. It returns every
@@ -150,8 +152,8 @@ func (j *Judge) observe(d Decision, o sluice.Outcome, took time.Duration, panick
 	s.observe(side, d.Point, o, took, panicked, refused)
 }
 
-// Begin begins a step. If the versions are those of the step before, the evidence adds
-// up, and a condemnation stays until Reset; if not, all is forgotten.
+// Begin begins a step. If the versions are those of the step before, its evidence and a
+// condemnation stay until Reset; if not, all is forgotten.
 func (j *Judge) Begin(t Trial) error {
 	if err := t.Validate(); err != nil || j == nil {
 		return err
@@ -163,7 +165,13 @@ func (j *Judge) Begin(t Trial) error {
 // begin is Begin with a valid t. The controller says itself until which generation the
 // shares are these.
 func (j *Judge) begin(t Trial, now int64) *judgeStage {
+	return j.beginUntil(t, now, math.MaxUint64)
+}
+
+// beginUntil is begin for shares that are known to be these up to that generation.
+func (j *Judge) beginUntil(t Trial, now int64, known uint64) *judgeStage {
 	next := newJudgeStage(t, now, j.config.Load().WarmUp)
+	next.known.Store(known)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	last := j.stage.Load()
@@ -174,9 +182,10 @@ func (j *Judge) begin(t Trial, now int64) *judgeStage {
 	if last != nil {
 		if old := last.prev.Swap(nil); old != nil {
 			for m := range j.past {
-				old.addTo(&j.past[m], m)
+				j.past[m] = max(j.past[m], old.evidence(m))
 			}
 		}
+		next.number = last.number + 1
 		next.prev.Store(last)
 	}
 	j.stage.Store(next)
@@ -196,7 +205,7 @@ func (j *Judge) Reset() {
 }
 
 func (j *Judge) forget() {
-	j.past, j.failed = [judgeMetrics]eprocess{}, nil
+	j.past, j.failed = [judgeMetrics]float64{}, nil
 }
 
 // Config returns a copy of what the Judge decides on.

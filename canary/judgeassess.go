@@ -52,6 +52,7 @@ type findings struct {
 	canary, stable judgeTally
 	failing        [judgeMetrics]int64   // users of the canary who failed, in the step with the most
 	log            [judgeMetrics]float64 // of E
+	own            [judgeMetrics]float64 // of this step's evidence, taken for itself
 	ratio          [judgeMetrics]float64 // at most
 	share          [judgeMetrics]float64 // at most
 	sampleLog      float64
@@ -62,13 +63,13 @@ func (j *Judge) findings(s *judgeStage) *findings {
 	f := &findings{config: c, trial: s.Trial, canary: s.canary.read(), stable: s.stable.read()}
 	p, prev := s.share(), s.prev.Load()
 	for m := range f.log {
-		e := j.past[m]
+		f.log[m] = j.past[m]
 		if f.failing[m] = f.canary.bad[m]; prev != nil {
-			prev.addTo(&e, m)
+			f.log[m] = max(f.log[m], prev.evidence(m))
 			f.failing[m] = max(f.failing[m], prev.canary.bad[m].Load())
 		}
-		e.add(f.canary.bad[m], f.stable.bad[m], p)
-		f.log[m] = e.log()
+		f.own[m] = evidenceOf(f.canary.bad[m], f.stable.bad[m], p)
+		f.log[m] = max(f.log[m], f.own[m]-s.allowance())
 		f.ratio[m] = ratioAtMost(f.canary.bad[m], f.stable.bad[m], p, c.PassAlpha)
 		f.share[m] = atMost(f.canary.bad[m], f.canary.users, c.PassAlpha)
 	}
@@ -76,9 +77,25 @@ func (j *Judge) findings(s *judgeStage) *findings {
 	return f
 }
 
-// addTo adds the stage's evidence in metric m to e.
-func (s *judgeStage) addTo(e *eprocess, m int) {
-	e.add(s.canary.bad[m].Load(), s.stable.bad[m].Load(), s.share())
+// evidence is the logarithm of the stage's evidence in metric m, as it counts beside that
+// of the other steps.
+func (s *judgeStage) evidence(m int) float64 {
+	return evidenceOf(s.canary.bad[m].Load(), s.stable.bad[m].Load(), s.share()) - s.allowance()
+}
+
+// allowance is what the evidence of a step must have more than that of an only one: the
+// n-th of them gets 1/(n·(n+1)) of alpha, and all together no more than alpha. Steps are
+// not independent, since who is out of luck with both versions is so in each of them; so
+// nothing may be multiplied.
+func (s *judgeStage) allowance() float64 {
+	n := float64(s.number)
+	return math.Log(n * (n + 1))
+}
+
+func evidenceOf(x, y int64, p float64) float64 {
+	var e eprocess
+	e.add(x, y, p)
+	return e.log()
 }
 
 // verdict puts the findings into words.
@@ -127,7 +144,7 @@ func (f *findings) decide() (VerdictResult, JudgeMetric, string) {
 	case f.canary.requests < int64(c.MinRequests):
 		return Inconclusive, 0, fmt.Sprintf("%d of %d calls of the canary were seen", f.canary.requests, c.MinRequests)
 	}
-	for m, log := range f.log {
+	for m, log := range f.own {
 		if log >= -math.Log(f.config.PassAlpha) {
 			return Inconclusive, JudgeMetric(m + 1), fmt.Sprintf("%v: evidence %.3g is too much to go on and too little to condemn", JudgeMetric(m+1), eValue(log))
 		}

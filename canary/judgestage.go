@@ -17,6 +17,7 @@ type judgeStage struct {
 	known     atomic.Uint64 // the latest generation in which the shares are these; raised by the controller
 	slowAbove atomic.Int64  // what a call must exceed to be slow; written by tune
 	warmUntil int64
+	number    int64 // of the step, the first is 1; written by begin before anybody sees the stage
 	// prev is the stage before, for results that come in late; taken away by the begin of
 	// the next one.
 	prev atomic.Pointer[judgeStage]
@@ -56,7 +57,7 @@ const (
 const never = math.MaxInt64
 
 func newJudgeStage(t Trial, now int64, warmUp time.Duration) *judgeStage {
-	s := &judgeStage{Trial: t, warmUntil: clock.After(now, warmUp), marks: make([]atomic.Uint32, markWords)}
+	s := &judgeStage{Trial: t, number: 1, warmUntil: clock.After(now, warmUp), marks: make([]atomic.Uint32, markWords)}
 	s.known.Store(math.MaxUint64)
 	s.slowAbove.Store(never)
 	return s

@@ -101,8 +101,9 @@ type SideCounts struct {
 // Evidence is how a canary compares in one metric.
 type Evidence struct {
 	Metric JudgeMetric `json:"metric"`
-	// E is the evidence that the canary is worse, of all steps: 1 is none. It exceeds 1/α
-	// with a probability of at most α if the canary is not worse.
+	// E is the evidence that the canary is worse, of that step which has the most: 1 is
+	// none. It exceeds 1/α with a probability of at most α, in however many steps, if the
+	// canary is not worse.
 	E float64 `json:"e"`
 	// Canary and Stable are the users who failed in this step, each counted once.
 	Canary int64 `json:"canary"`

@@ -1,0 +1,47 @@
+package canary
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// Some users fail always, with both versions, and every step sees them again. That is no
+// evidence that grows from step to step: where they lie was drawn once.
+func TestJudge_BadUsersCondemnNobodyHoweverManyStepsThereAre(t *testing.T) {
+	const users = 60
+	steps := make([]Weight, 20)
+	for i := range steps {
+		steps[i] = Percent(float64(i + 1))
+	}
+	rng := rand.New(rand.NewPCG(1, 20))
+	n, condemned := runs(150), 0
+	for range n {
+		j, bad := started(t, steps[0]), make([]uint32, users)
+		for i := range bad {
+			bad[i] = rng.Uint32N(points)
+		}
+		for step, w := range steps {
+			if step > 0 {
+				trial := aTrial(w, uint64(step+1))
+				j.begin(trial, 1)
+			}
+			for _, u := range bad {
+				d := split(u, w)
+				d.Generation = uint64(step + 1)
+				j.Observe(d, outcome(true), 0)
+			}
+			// To call the good ones is not needed: E goes by those who fail, and the rail by a rate
+			// that is made small here.
+			s := j.stage.Load()
+			s.canary.requests.Add(100_000)
+			s.canary.users.Add(10_000)
+			if j.verdict(1).Result == Fail {
+				condemned++
+				break
+			}
+		}
+	}
+	assert.LessOrEqual(t, condemned, 1, "of %d good canaries, and one in a thousand may be", n)
+}
