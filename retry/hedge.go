@@ -243,7 +243,7 @@ func (r *race[T]) end(ctx context.Context, res result[T]) (T, error) {
 	if !refused(res.err) {
 		r.deposit(ctx)
 	}
-	if res.wins && res.attempt > 0 {
+	if res.wins && res.manner == returned && res.attempt > 0 {
 		r.h.won.Add(1)
 	}
 	switch res.manner {

@@ -471,6 +471,7 @@ func TestHedge_PanicAndGoexit(t *testing.T) {
 				} else {
 					assert.Equal(t, io.EOF, got, "the value as it was")
 				}
+				assert.Zero(t, d.h.Snapshot().Won, "a panic is no answer")
 				for _, ctx := range d.ctx {
 					if ctx != nil {
 						assert.Error(t, ctx.Err())
