@@ -73,8 +73,9 @@ func (j *Judge) Name() string {
 
 // Observe counts the result of a call that d decided on and that took so long. Failure
 // and Throttled count as failures; Ignored does not count at all, unless the call took
-// longer than is slow: whoever gives up on a slow version is evidence. Decisions that
-// neither a hash nor chance has made are no fair sample and are not counted.
+// longer than is slow: whoever gives up on a slow version is evidence. Zero counts as
+// Success, and a number that is no Outcome as Ignored. Decisions that neither a hash nor
+// chance has made are no fair sample and are not counted.
 func (j *Judge) Observe(d Decision, o sluice.Outcome, took time.Duration) {
 	j.observe(d, o, took, false, false)
 }
@@ -130,6 +131,12 @@ func ownRefusal(err error) bool {
 }
 
 func (j *Judge) observe(d Decision, o sluice.Outcome, took time.Duration, panicked, refused bool) {
+	switch {
+	case o == 0:
+		o = sluice.Success
+	case o > sluice.Throttled:
+		o = sluice.Ignored
+	}
 	if j == nil || !d.Judged() || d.Point >= points {
 		return
 	}

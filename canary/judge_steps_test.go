@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/sluicego/sluice"
 )
 
 // Some users fail always, with both versions, and every step sees them again. That is no
@@ -44,4 +46,18 @@ func TestJudge_BadUsersCondemnNobodyHoweverManyStepsThereAre(t *testing.T) {
 		}
 	}
 	assert.LessOrEqual(t, condemned, 1, "of %d good canaries, and one in a thousand may be", n)
+}
+
+// As everywhere, no outcome is a success, and a number that is none says nothing.
+func TestJudge_OutcomesThatAreNone(t *testing.T) {
+	j := started(t, Percent(10))
+	j.Observe(split(1, Percent(10)), 0, 0)
+	assert.EqualValues(t, 1, j.verdict(1).CanarySeen.Requests)
+	j.Observe(split(2, Percent(10)), sluice.Throttled+1, 0)
+	j.Observe(split(3, Percent(10)), 255, 0)
+	assert.EqualValues(t, 1, j.verdict(1).CanarySeen.Requests)
+	for range latencyCalls {
+		j.Observe(split(900_000, Percent(10)), 0, 0)
+	}
+	assert.EqualValues(t, latencyCalls, j.recent.Load().now.Count())
 }

@@ -54,14 +54,21 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begun, seen := time.Now(), &recorder{ResponseWriter: w, status: http.StatusOK}
 	w.Header().Set("X-Version", d.Version.Name())
 	lease, err := g.instances[d.Version.Name()].Acquire(id)
+	if err == nil && lease.Upstream() == nil {
+		err = canary.ErrNoUpstream // nobody has added the version
+	}
 	if err != nil {
 		http.Error(seen, err.Error(), http.StatusServiceUnavailable)
 		g.judge.ObserveError(r.Context(), d, err, time.Since(begun))
 		return
 	}
 	defer lease.Done()
+	whole := false
+	defer func() { // also when the proxy panics, since an answer broke off; the panic goes on
+		g.judge.Observe(d, seen.outcome(r, whole), time.Since(begun))
+	}()
 	g.proxies[lease.Upstream().Name()].ServeHTTP(seen, r)
-	g.judge.Observe(d, seen.outcome(r), time.Since(begun))
+	whole = true
 }
 
 // A recorder sees the status of an answer.
@@ -80,14 +87,14 @@ func (r *recorder) WriteHeader(status int) {
 // Unwrap gives http.ResponseController what lies below.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// outcome is what the answer says about the version.
-func (r *recorder) outcome(request *http.Request) sluice.Outcome {
+// outcome is what the answer, whole or not, says about the version.
+func (r *recorder) outcome(request *http.Request, whole bool) sluice.Outcome {
 	switch {
 	case request.Context().Err() != nil:
 		return sluice.Ignored // the user went away
 	case r.status == http.StatusTooManyRequests:
 		return sluice.Throttled
-	case r.status >= 500:
+	case r.status >= 500 || !whole:
 		return sluice.Failure
 	}
 	return sluice.Success
