@@ -12,6 +12,11 @@ import (
 // returns g's error and the zero T, or what an earlier attempt returned if g tries
 // more than once. A nil g lets everything pass.
 //
+// The ctx given to call may end when call has returned, as that of a timeout does: what
+// belongs to it, such as the body of an HTTP response, must be read within call. And
+// what no error tells, no guard knows: a response of status 500 is a success unless
+// call returns an error for it. For an http.Client, httpguard.NewTransport minds both.
+//
 // Through the guards of this module, and through a Chain of them, it allocates
 // nothing of its own. A call that captures variables costs its caller the closure
 // and each variable it assigns.

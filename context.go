@@ -38,7 +38,10 @@ func (p Priority) MarshalText() ([]byte, error) { return []byte(p.String()), nil
 
 type priorityKey struct{}
 
-// WithPriority returns a ctx whose calls have priority p.
+// WithPriority returns a ctx whose calls have priority p. Those who look at it are
+// adaptive.System, adaptive.Limiter if calls may wait for it, bulkhead.Bulkhead if its
+// queue is one by priority (WithAging), ratelimit.Priorities, and a breaker that
+// recovers, which always admits P0.
 func WithPriority(ctx context.Context, p Priority) context.Context {
 	return context.WithValue(ctx, priorityKey{}, p)
 }

@@ -48,10 +48,21 @@ type OpenError struct {
 // Error names the breaker, the reason and what led to it.
 func (e *OpenError) Error() string {
 	text := fmt.Sprintf("breaker %q: %s", e.name, e.Reason())
-	if why := e.cause.String(); why != "" && e.reason != refusedForced {
+	if why := e.why(); why != "" {
 		text += " (" + why + ")"
 	}
 	return text
+}
+
+// why is what led to the refusal. In HalfOpen that is not what led to the state.
+func (e *OpenError) why() string {
+	switch e.reason {
+	case refusedForced:
+		return ""
+	case refusedHalfOpen:
+		return "no probe may go now"
+	}
+	return e.cause.String()
 }
 
 // Is makes the refusal match ErrOpen and sluice.ErrRejected.

@@ -13,10 +13,12 @@ type Future[T any] struct {
 // workers are busy the task is queued; if there is no room in the queue it is
 // refused with an error that matches ErrFull. The ctx is the task's: call gets it,
 // and if it ends while the task is queued, the task leaves the queue and its future
-// has ctx's own error. If ctx is done already, that is returned.
+// has ctx's own error. If ctx is done already, that is returned. So work that is to
+// outlive the request that asks for it needs a ctx that does:
+// context.WithoutCancel(r.Context()).
 //
 // A panic in call becomes a *PanicError, and ErrGoexit is what is left of one that
-// ends its goroutine. A nil p runs every task on a goroutine of its own.
+// ends its goroutine; who drops the future sees either in the Snapshot alone. A nil p runs every task on a goroutine of its own.
 func Submit[T any](ctx context.Context, p *Pool, call func(context.Context) (T, error)) (*Future[T], error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

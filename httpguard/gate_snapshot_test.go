@@ -41,7 +41,7 @@ func TestGateSnapshot_IsJSONAndCollectsTheSame(t *testing.T) {
 
 	view, err := json.Marshal(g.View())
 	require.NoError(t, err)
-	assert.JSONEq(t, `{"name": "front", "exempt": 1, "bypassed": 1, "_unmatched": 3, "left": 1,
+	assert.JSONEq(t, `{"name": "front", "exempt": 1, "bypassed": 1, "unmatched": 3, "left": 1,
 		"in_flight": {"now": 2, "peak": 3, "limit": 3, "refused": 1},
 		"drain": {"begun": true, "in_flight": 0, "refused": 1}}`, string(view))
 
@@ -69,5 +69,5 @@ func TestGateSnapshot_IsJSONAndCollectsTheSame(t *testing.T) {
 
 	view, err = json.Marshal(newGate(t).View())
 	require.NoError(t, err)
-	assert.JSONEq(t, `{"name": "http", "exempt": 0, "bypassed": 0, "_unmatched": 0, "left": 0}`, string(view))
+	assert.JSONEq(t, `{"name": "http", "exempt": 0, "bypassed": 0, "unmatched": 0, "left": 0}`, string(view))
 }

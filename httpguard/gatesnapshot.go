@@ -11,7 +11,7 @@ type GateSnapshot struct {
 	// passed without a breaker.
 	Exempt    uint64 `json:"exempt"`
 	Bypassed  uint64 `json:"bypassed"`
-	Unmatched uint64 `json:"_unmatched"`
+	Unmatched uint64 `json:"unmatched"`
 	// Left is how many requests were no success because their client had left. Only
 	// requests of which somebody had to know the status are looked at.
 	Left uint64 `json:"left"`

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicego/sluice"
+	"github.com/sluicego/sluice/ratelimit"
 )
 
 // StatusClientClosedRequest is what proxies log when the client has left before
@@ -40,12 +41,16 @@ func ProxyErrorHandler(logger *slog.Logger) func(http.ResponseWriter, *http.Requ
 }
 
 // StatusOf returns the status with which a gateway answers for a call that ended
-// with err: 503 for a local refusal, 504 for a time limit, 499 for a caller that
-// cancelled, 502 for everything else, and 200 for no error.
+// with err: 503 for a local refusal, but 429 for one by a limit of package ratelimit
+// (unless its store failed), which is about the client and not the state of the server;
+// 504 for a time limit, 499 for a caller that cancelled, 502 for everything else, and
+// 200 for no error.
 func StatusOf(err error) int {
 	switch {
 	case err == nil:
 		return http.StatusOK
+	case errors.Is(err, ratelimit.ErrLimited) && !errors.Is(err, ratelimit.ErrStore):
+		return http.StatusTooManyRequests
 	case errors.Is(err, sluice.ErrRejected):
 		return http.StatusServiceUnavailable
 	case timedOut(err):
@@ -72,6 +77,11 @@ func statusFor(ctx context.Context, err error) int {
 	return status
 }
 
+// refused reports whether a status is that of a refusal.
+func refused(status int) bool {
+	return status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests
+}
+
 // retrySeconds is the Retry-After for a refusal: whole seconds, rounded up, at
 // least 1, or 0 if asking again will never help.
 func retrySeconds(err error) int64 {
@@ -88,7 +98,7 @@ func retrySeconds(err error) int64 {
 
 func logProxyError(logger *slog.Logger, r *http.Request, status int, err error) {
 	level := slog.LevelWarn
-	if status == http.StatusServiceUnavailable || status == StatusClientClosedRequest {
+	if refused(status) || status == StatusClientClosedRequest {
 		level = slog.LevelDebug
 	}
 	if logger == nil || !logger.Enabled(r.Context(), level) {

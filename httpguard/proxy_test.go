@@ -21,6 +21,7 @@ import (
 
 	"github.com/sluicego/sluice"
 	"github.com/sluicego/sluice/breaker"
+	"github.com/sluicego/sluice/ratelimit"
 )
 
 type rejection struct{ wait time.Duration }
@@ -49,6 +50,24 @@ func TestP2_StatusOf(t *testing.T) {
 	}
 	_, err := newTransport(t, nil, WithBreaker(openBreaker(t, time.Hour))).RoundTrip(get(t.Context()))
 	assert.Equal(t, 503, StatusOf(err))
+}
+
+// To a 503, clients of a service that is well would stop calling it, and balancers take
+// it out; who asks for too much is told so.
+func TestP2_ALimitOfOursIsA429(t *testing.T) {
+	l := sluice.Must(ratelimit.New("orders", ratelimit.Every(90*time.Second), ratelimit.WithBurst(1)))
+	require.True(t, l.Allow())
+	err := l.Take(1).Err()
+	assert.Equal(t, 429, StatusOf(fmt.Errorf("call: %w", err)))
+	w := httptest.NewRecorder()
+	Refuse(w, httptest.NewRequest("GET", "/", nil), err)
+	assert.Equal(t, 429, w.Code)
+	assert.Equal(t, "90", w.Header().Get("Retry-After"))
+
+	w = httptest.NewRecorder()
+	Refuse(w, httptest.NewRequest("GET", "/", nil), l.Take(2).Err())
+	assert.Equal(t, 429, w.Code)
+	assert.NotContains(t, w.Header(), "Retry-After", "it never helps")
 }
 
 // Ceil, at least 1: proxies have sent 0 and sent everybody back at once,

@@ -11,8 +11,8 @@ import (
 
 // Refuse answers a request that ended with err before there was an answer: in a
 // handler that has asked a guard itself, as a Gate answers for its own. The status is
-// that of StatusOf: 503 for a refusal, with a Retry-After of whole seconds, at least
-// 1, unless asking again is of no use. The answer may not be stored, and tells nothing
+// that of StatusOf: 503 for a refusal, 429 for one of package ratelimit, with a
+// Retry-After of whole seconds, at least 1, unless asking again is of no use. The answer may not be stored, and tells nothing
 // of the inside. A client that has left gets no body. Where the response has begun,
 // nothing is added to it. The body of the request is not read.
 //
@@ -70,7 +70,7 @@ func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, err error) {
 func setRefusalHeader(w http.ResponseWriter, status int, err error) {
 	header := w.Header()
 	header.Set("Cache-Control", "no-store")
-	if status != http.StatusServiceUnavailable {
+	if !refused(status) {
 		return
 	}
 	if seconds := retrySeconds(err); seconds > 0 {

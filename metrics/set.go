@@ -31,7 +31,10 @@ type entry struct {
 	source Source
 }
 
-// Add lists src under name, which must be valid UTF-8, not empty, and not taken.
+// Add lists src under name, which must be valid UTF-8, not empty, and not taken. The
+// name is for people: it is the key in JSON and in text, and no label of the samples.
+// Guards of one kind must differ by the names that they were made with, or their
+// samples cannot be told apart.
 func (s *Set) Add(name string, src Source) error {
 	switch {
 	case name == "":

@@ -24,6 +24,7 @@ type Source interface {
 	Collect(yield func(Sample) bool)
 
 	// View returns a snapshot that encoding/json can marshal, for people and
-	// dashboards. Nothing in it changes afterwards.
+	// dashboards. Nothing in it changes afterwards. A time.Duration in it is a number
+	// of nanoseconds in JSON.
 	View() any
 }
