@@ -87,6 +87,12 @@
 // A Shared limiter decides on two levels. Its Store, which all processes reach, has the
 // bucket; each process, a node, buys a lease of its tokens and gives them out by itself:
 //
+//	l, err := ratelimit.NewShared("api", store, ratelimit.Global(ratelimit.PerSecond(90)))
+//	…
+//	go l.Run(ctx)
+//	…
+//	d := l.Take(1)
+//
 //	calls ─▶ node ◀─ lease ─┐
 //	calls ─▶ node ◀─ lease ─┼─ Store: a bucket for each key
 //	calls ─▶ node ◀─ lease ─┘
@@ -107,12 +113,16 @@
 //
 // When five calls of the store have failed in a row, or WithStoreGuard's guard refuses
 // one, the node goes into ModeFallback: it decides by itself, as WithFailure says, and
-// tries the store after one second, two, four, up to thirty. FailLocal gives it its part
+// tries the store after one second, two, four, up to thirty: after a long outage it may
+// be half a minute until the store is used again (WithStoreGuard's guard chooses its own
+// times). FailLocal gives it its part
 // of the rate and of the burst, less what it has given out lately; the store is told of
 // what was given out meanwhile when it is back. Global thresholds are divided by the
 // nodes, which Run counts through the store; ClusterAverage multiplies by them.
 //
-// Run must run for all of this to happen in the background. Package storetest examines
+// Global is a limit for all nodes together, ClusterAverage as much for each of them, whoever
+// uses it, PerNode one that nobody shares. Run must run for all of this to happen in
+// the background. Package storetest examines
 // stores; NewMemoryStore is one within a process.
 //
 // # Giving back
