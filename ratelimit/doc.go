@@ -115,15 +115,15 @@
 // one, the node goes into ModeFallback: it decides by itself, as WithFailure says, and
 // tries the store after one second, two, four, up to thirty: after a long outage it may
 // be half a minute until the store is used again (WithStoreGuard's guard chooses its own
-// times). FailLocal gives it its part
-// of the rate and of the burst, less what it has given out lately; the store is told of
-// what was given out meanwhile when it is back. Global thresholds are divided by the
-// nodes, which Run counts through the store; ClusterAverage multiplies by them.
+// times). FailLocal gives it its part of the rate and of the burst, less what it has
+// given out lately; the store is told of what was given out meanwhile when it is back.
+// Global thresholds are divided by the nodes, which Run counts through the store;
+// ClusterAverage multiplies by them.
 //
-// Global is a limit for all nodes together, ClusterAverage as much for each of them, whoever
-// uses it, PerNode one that nobody shares. Run must run for all of this to happen in
-// the background. Package storetest examines
-// stores; NewMemoryStore is one within a process.
+// Global is a limit for all nodes together, ClusterAverage as much for each of them,
+// whoever uses it, PerNode one that nobody shares. Run must run for all of this to happen
+// in the background. Package storetest examines stores; NewMemoryStore is one within a
+// process.
 //
 // # Giving back
 //
