@@ -59,7 +59,11 @@ func (p *Picker) Decide(in Input) Decision {
 	if t.killed {
 		return t.decided(t.stable, Killed, in.Source, point)
 	}
-	return t.decided(t.at(point), Split, in.Source, point)
+	d := t.decided(t.at(point), Split, in.Source, point)
+	if t.hash != nil {
+		d.user = toPoint(xxh64(in.ID, t.seed)) + 1
+	}
+	return d
 }
 
 // wished decides by wishes, if one can be granted.

@@ -2,9 +2,11 @@ package canary
 
 import (
 	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/sluicego/sluice"
 )
@@ -60,4 +62,19 @@ func TestJudge_OutcomesThatAreNone(t *testing.T) {
 		j.Observe(split(900_000, Percent(10)), 0, 0)
 	}
 	assert.EqualValues(t, latencyCalls, j.recent.Load().now.Count())
+}
+
+// Hashes of other services have few points, on each of which are many users.
+func TestJudge_TellsUsersApartWhoShareAPoint(t *testing.T) {
+	hundredth := func(salt, id string) uint32 { return HashPoint(salt, id) / 10_000 * 10_000 }
+	p := sluice.Must(New("rollout", oldVersion.Name(), WithVersion(newVersion.Name(), 0, Percent(1)), WithHash(hundredth)))
+	j := sluice.Must(NewJudge("rollout"))
+	require.NoError(t, j.Begin(Trial{Canary: newVersion.Name(), Stable: oldVersion.Name(), CanaryWeight: Percent(1), StableWeight: Percent(99), Generation: 1}))
+	for i := range 10_000 {
+		d := p.Decide(Input{ID: "user-" + strconv.Itoa(i)})
+		j.Observe(d, outcome(d.Version.Name() == newVersion.Name()), 0)
+	}
+	v := j.Verdict()
+	assert.Greater(t, v.CanarySeen.Users, int64(50))
+	assert.Equal(t, Fail, v.Result, v.Reason)
 }

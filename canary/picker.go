@@ -135,7 +135,7 @@ func (t *table) decided(v *Version, r Reason, s Source, point uint32) Decision {
 	if t.counted {
 		v.count(slot(r, s))
 	}
-	return Decision{v, r, point, t.generation}
+	return Decision{Version: v, Reason: r, Point: point, Generation: t.generation}
 }
 
 // Stable returns the stable version.

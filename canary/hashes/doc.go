@@ -12,7 +12,8 @@
 //
 // A version in lane 0 then has the users that the service gives to the first
 // variation of that share. Their finest step is coarser than ours: weights in between
-// move nobody until the next step, which is said at each function.
+// move nobody until the next step, which is said at each function. Where a canary.Judge
+// compares versions, take whole steps only: it goes by the weights.
 //
 // For a new rollout take none of them. The hash of package canary has a finer step and
 // keeps salts apart, which GrowthBook 1 does not, and it allocates nothing. These
