@@ -27,7 +27,8 @@ type LimiterConfig struct {
 	Initial int
 	// Window is how often the limit is worked out: it is longer where calls are slow (ten
 	// of them, one after another) or few (ten in all), and can be ended after a tenth of
-	// it by 50 calls that say that the limit is far too high. In [10ms, 1m].
+	// it by 50 calls that say that the limit is far too high, or by four million of any
+	// kind. In [10ms, 1m].
 	Window time.Duration
 	// MaxQueue is how many calls may wait for a place, at most a million. 0 lets none
 	// wait, and makes what follows meaningless.
