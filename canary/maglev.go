@@ -29,6 +29,9 @@ func newMaglev(nodes []*Upstream, share []float64) []uint16 {
 		walks[i] = walk{at: scramble(n.seed) % maglevSlots, step: scramble(n.seed^prime1)%(maglevSlots-1) + 1}
 		most = max(most, share[i])
 	}
+	for i := range walks {
+		walks[i].turns = 1 - share[i]/most // so that everybody has the first one
+	}
 	for left := maglevSlots; left > 0; {
 		for i := range walks {
 			w := &walks[i]

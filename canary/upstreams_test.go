@@ -556,3 +556,19 @@ func TestUpstreams_OneDownTakesNoIDsFromOthers(t *testing.T) {
 		assert.Equal(t, 1.0, u.table.Load().up)
 	}
 }
+
+// Whoever has a weight has a place, however little that is beside the others.
+func TestUpstreams_NobodyStarves(t *testing.T) {
+	u := sluice.Must(NewUpstreams("v2"))
+	for i := range 200 {
+		require.NoError(t, u.Add("10.0.0."+strconv.Itoa(i), 1000))
+	}
+	require.NoError(t, u.SetWeight("10.0.0.7", 1))
+	slots := map[string]int{}
+	table := u.table.Load()
+	for _, i := range table.maglev {
+		slots[table.nodes[i].name]++
+	}
+	assert.Len(t, slots, 200)
+	assert.Equal(t, 1, slots["10.0.0.7"])
+}
