@@ -19,7 +19,7 @@ import (
 func TestRollback_HoldsAgainstAll(t *testing.T) {
 	tokens := sluice.Must(NewTokens(make([]byte, 32), nil))
 	token := sluice.Must(tokens.Sign(Token{Rollout: "rollout", Version: "c0", Expires: time.Now().Add(time.Hour)}))
-	for range runs(10) {
+	for range runs(3) {
 		p := sluice.Must(New("rollout", "stable", WithVersion("c0", 0, Percent(50)), WithVersion("c1", 1, 0), WithTokens(tokens),
 			WithTargeting(func(Input) string { return "c0" })))
 		leader := pickerOf(t, 500_000, 0)
