@@ -55,15 +55,15 @@ func (p *Picker) Decide(in Input) Decision {
 	if in.ID == "" {
 		return p.anonymous(t)
 	}
-	point := t.point(in.ID)
 	if t.killed {
-		return t.decided(t.stable, Killed, in.Source, point)
+		return t.decided(t.stable, Killed, in.Source, t.place(in.ID))
 	}
-	d := t.decided(t.at(point), Split, in.Source, point)
+	point := t.point(in.ID)
+	v := t.at(point)
 	if t.hash != nil {
-		d.user = toPoint(xxh64(in.ID, t.seed)) + 1
+		point = t.place(in.ID)
 	}
-	return d
+	return t.decided(v, Split, in.Source, point)
 }
 
 // wished decides by wishes, if one can be granted.
@@ -83,7 +83,7 @@ func (p *Picker) wished(t *table, in *Input) (Decision, bool) {
 	}
 	var point uint32
 	if in.ID != "" {
-		point = t.point(in.ID)
+		point = t.place(in.ID)
 	}
 	return t.decided(v, reason, in.Source, point), true
 }

@@ -9,21 +9,12 @@ type Decision struct {
 	// Reason is what decided.
 	Reason Reason
 	// Point is where the identity lies, below 1 000 000. For a request without one it is
-	// what chance has thrown, or 0 if a wish or Default decided.
+	// what chance has thrown, or 0 if a wish or Default decided. It tells users apart, so it
+	// is that of hash spec 1 also where another hash decides (WithHash), which may have so
+	// few points that many users share one.
 	Point uint32
 	// Generation is that of the plan that decided.
 	Generation uint64
-	// user is where the Picker's own hash has the identity, plus 1, if another one decided:
-	// that may have so few points that users cannot be told apart by them. Else 0.
-	user uint32
-}
-
-// place is what the Judge tells users by.
-func (d *Decision) place() uint32 {
-	if d.user > 0 {
-		return d.user - 1
-	}
-	return d.Point
 }
 
 // Judged reports whether the request belongs to a fair sample of its version's

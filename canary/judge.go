@@ -156,7 +156,7 @@ func (j *Judge) observe(d Decision, o sluice.Outcome, took time.Duration, panick
 	if side == &s.stable && o == sluice.Success {
 		j.recent.Load().now.Record(took)
 	}
-	s.observe(side, d.place(), o, took, panicked, refused)
+	s.observe(side, d.Point, o, took, panicked, refused)
 }
 
 // Begin begins a step. If the versions are those of the step before, its evidence and a

@@ -159,8 +159,11 @@ func (t *table) point(id string) uint32 {
 	if t.hash != nil {
 		return t.hash(t.plan.Salt, id)
 	}
-	return toPoint(xxh64(id, t.seed))
+	return t.place(id)
 }
+
+// place is the point of id by hash spec 1.
+func (t *table) place(id string) uint32 { return toPoint(xxh64(id, t.seed)) }
 
 // at returns the owner of a point.
 func (t *table) at(point uint32) *Version {
