@@ -41,6 +41,7 @@ func WithHashSpec(n int) Option { return func(s *settings) { s.HashSpec = n } }
 // WithHash sets another function for the point of an identity, below 1 000 000, such
 // as those in canary/hashes that agree with other products. It is called on the way of
 // every request, gets the salt in force, and must give the same always and everywhere.
+// The Point of a Decision stays that of hash spec 1.
 //
 // Default: hash spec 1.
 func WithHash(point func(salt, id string) uint32) Option {
