@@ -225,20 +225,11 @@ func (l *Limiter) wait(ctx context.Context, now int64) (at int64, err error) {
 		return at, nil
 	case waitq.Left:
 		l.gaveUp.Add(1)
-		return 0, endOf(ctx)
+		return 0, stage.EndOf(ctx)
 	case waitq.Expired:
 		return 0, l.refuse(refusedLimitWait)
 	}
 	return 0, l.refuse(refusedLimitQueue)
-}
-
-// endOf is the error of a ctx whose Done is closed. One that has none then breaks its
-// contract; a call must not take that for leave.
-func endOf(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return context.Canceled
 }
 
 // middleClass is the class of calls without a priority.

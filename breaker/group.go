@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"sync/atomic"
+	"time"
 
 	"github.com/sluicego/sluice/internal/clock"
 	"github.com/sluicego/sluice/internal/roster"
@@ -16,9 +17,10 @@ import (
 // It holds at most MaxKeys of them. For one more, the longest idle one that has
 // nothing to lose (closed, past its recovery, its window empty) is let go: it lives
 // on while somebody holds it or a permit of it, and Get returns that same object;
-// then its key is forgotten. If all have something to lose, new keys share one
+// then its key is forgotten. So is one of the dead: open, and an hour after its open
+// period nobody has called. If all have something to lose, new keys share one
 // overflow breaker until that changes. So a flood of keys costs bounded memory and
-// never makes an open breaker forget that it is open.
+// never makes an open breaker that anybody asks forget that it is open.
 //
 // Get of a known key takes no lock and allocates nothing. A Group starts no
 // goroutine, is safe for concurrent use and must not be copied. Make one with
@@ -132,11 +134,18 @@ func (g *Group) make(m *roster.Member[Breaker], now int64) *Breaker {
 	return b
 }
 
+// deadAfter is how long after its open period a breaker that nobody has called since
+// is one of a host or a pod that is no more.
+const deadAfter = int64(time.Hour)
+
 // idle reports whether b would be no worse off if it were made anew: closed, with
 // nothing counted against it, no recovery under way, no backoff to remember and no
-// override.
+// override; or of the dead.
 func (b *Breaker) idle(now int64) bool {
 	e, p := b.cur.Load(), b.plan.Load()
+	if e.state == Open {
+		return p.modeAt(now) == 0 && now-e.open.until.Load() > deadAfter
+	}
 	if e.state != Closed || p.modeAt(now) != 0 || e.closed.row.Load() != 0 {
 		return false
 	}

@@ -221,6 +221,29 @@ func TestT28_WhoGoesFirst(t *testing.T) {
 }
 
 // When none can go, new keys share one breaker, and it is counted.
+// Hosts and pods that are no more leave open breakers behind. When they had taken all the
+// room, each new one would have shared the overflow breaker for as long as the process
+// lives.
+func TestGroup_TheDeadAreLetGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t, WithMaxKeys(3), WithConsecutiveFailures(1), WithOpenFor(time.Minute), WithJitter(0))
+		for _, key := range []string{"pod-1", "pod-2", "pod-3"} {
+			failOnce(t, g.Get(key))
+		}
+		g.Get("pod-3").Force(ForcedOpen, 0)
+		time.Sleep(time.Hour + time.Minute)
+		shared, _ := g.Overflow()
+		assert.Same(t, shared, g.Get("pod-4"), "an hour after their open periods is not over")
+		failOnce(t, g.Get("pod-2")) // its probe: somebody asks for it, and opens it again
+		time.Sleep(time.Second)
+		assert.NotSame(t, shared, g.Get("pod-4"))
+		assert.Nil(t, held(g, "pod-1"))
+		assert.NotNil(t, held(g, "pod-2"))
+		assert.NotNil(t, held(g, "pod-3"), "an override is kept")
+		assert.Same(t, shared, func() *Breaker { failOnce(t, g.Get("pod-4")); return g.Get("pod-5") }())
+	})
+}
+
 func TestGroup_Overflow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t, WithMaxKeys(3), WithErrorCount(1), WithOpenFor(time.Minute))

@@ -192,7 +192,7 @@ func (b *Bulkhead) wait(ctx context.Context, n int, now int64, open uint32) (at 
 		return at, nil
 	case waitq.Left:
 		b.gaveUp.Add(1)
-		return at, ctx.Err()
+		return at, stage.EndOf(ctx)
 	}
 	return at, b.refuse(reasonOf[v])
 }

@@ -1,6 +1,10 @@
 package bulkhead
 
-import "context"
+import (
+	"context"
+
+	"github.com/sluicego/sluice/internal/stage"
+)
 
 // Future is the result of a submitted task, which comes when the task has ended. It
 // is safe for concurrent use: everybody who waits gets the same result.
@@ -58,7 +62,7 @@ func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 		return f.value, f.task.err
 	case <-ctx.Done():
 		var none T
-		return none, ctx.Err()
+		return none, stage.EndOf(ctx)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sluicego/sluice/internal/stage"
 	"github.com/sluicego/sluice/internal/waitq"
 )
 
@@ -95,7 +96,7 @@ func (p *Pool) Do(ctx context.Context, call func(context.Context) error) error {
 	case <-t.done:
 	case <-ctx.Done():
 		if p.leave(ctx, t) {
-			return ctx.Err()
+			return stage.EndOf(ctx)
 		}
 		<-t.done
 	}
@@ -127,7 +128,7 @@ func (p *Pool) Close(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		p.empty()
-		return ctx.Err()
+		return stage.EndOf(ctx)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 
 	"github.com/sluicego/sluice/internal/clock"
+	"github.com/sluicego/sluice/internal/stage"
 	"github.com/sluicego/sluice/internal/waitq"
 )
 
@@ -122,7 +123,7 @@ func (p *Pool) enter(t *task) (queued bool, err error) {
 // leave takes t off the queue because ctx, its own, is done, and reports whether it
 // was there.
 func (p *Pool) leave(ctx context.Context, t *task) bool {
-	err := ctx.Err()
+	err := stage.EndOf(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !t.Queued() {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicego/sluice/internal/clock"
+	"github.com/sluicego/sluice/internal/stage"
 )
 
 // A line is where callers wait for a limiter that cannot promise them a token for
@@ -148,7 +149,7 @@ func sleepUntil(ctx context.Context, now, at int64, wake <-chan struct{}) error 
 		case <-timer.C:
 		case <-wake:
 		case <-ctx.Done():
-			return endOf(ctx)
+			return stage.EndOf(ctx)
 		}
 	}
 	return ctx.Err()

@@ -48,7 +48,7 @@ func TestNil_ItsDecisionsRefundNothingElsewhere(t *testing.T) {
 	var none *Limiter
 	d := none.Take(3)
 	taken := make([]Decision, 2)
-	l := begun(PerSecond(1), func(c *Config) { c.Burst = 5 })
+	l := begun(PerDay(1), func(c *Config) { c.Burst = 5 })
 	require.True(t, l.take(0, 5, 1).OK())
 	l.Refund(d)
 	require.True(t, TakeEach(taken, 0, none.Layer(), l.Layer()).OK())

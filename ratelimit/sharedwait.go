@@ -192,7 +192,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
-			return endOf(ctx)
+			return stage.EndOf(ctx)
 		}
 	}
 	return ctx.Err()

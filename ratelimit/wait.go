@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluicego/sluice/internal/clock"
+	"github.com/sluicego/sluice/internal/stage"
 )
 
 // Wait takes a token, and waits for it if need be: see WaitN.
@@ -91,7 +92,7 @@ func (l *Limiter) await(ctx context.Context, t *turn) error {
 		case <-ring:
 		case <-t.wake:
 		case <-ctx.Done():
-			return endOf(ctx)
+			return stage.EndOf(ctx)
 		}
 	}
 }
@@ -100,17 +101,8 @@ func (l *Limiter) await(ctx context.Context, t *turn) error {
 func over(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
-		return endOf(ctx)
+		return stage.EndOf(ctx)
 	default:
 		return ctx.Err()
 	}
-}
-
-// endOf is the error of a ctx whose Done is closed. One that has none then breaks its
-// contract; he who waits must not take it for one that goes on.
-func endOf(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return context.Canceled
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluicego/sluice"
 	"github.com/sluicego/sluice/internal/clock"
+	"github.com/sluicego/sluice/internal/stage"
 )
 
 // Attempts is one call's way through a Policy, step by step, for code that cannot put
@@ -266,8 +267,7 @@ func (a *Attempts) ended() {
 	}
 }
 
-// sleep waits, and returns the error of a ctx that ended before. One whose Done is closed
-// although it has none breaks its contract; that must not cut a wait short.
+// sleep waits, and returns the error of a ctx that ended before.
 func sleep(ctx context.Context, d time.Duration) error {
 	if d > 0 {
 		t := time.NewTimer(d)
@@ -275,9 +275,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 		select {
 		case <-t.C:
 		case <-ctx.Done():
-			if ctx.Err() == nil {
-				return context.Canceled
-			}
+			return stage.EndOf(ctx)
 		}
 	}
 	return ctx.Err()

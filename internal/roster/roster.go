@@ -127,7 +127,7 @@ func (r *Roster[T]) makeRoom(now int64) bool {
 		}
 		m := r.idle[0]
 		r.idle = r.idle[1:]
-		if t := m.strong.Load(); t != nil && m.dispensable(t, now) {
+		if t := m.strong.Load(); t != nil && m.dispensable(t, now) && r.kind.LastAt(t, now) <= m.idleAt {
 			m.strong.Store(nil)
 			r.held--
 			// Whoever gives it something to lose looks at strong after that, see Needed.

@@ -74,6 +74,21 @@ func TestRoster_TheLongestIdleGoesFirst(t *testing.T) {
 	assert.Equal(t, 3, r.Len())
 }
 
+// The list of the idle is of the last look. Who was used since does not go, however many
+// new keys there are: what his object has learnt would be lost.
+func TestRoster_WhoWasUsedSinceTheLookStays(t *testing.T) {
+	r := things(3)
+	for i, key := range []string{"a", "b", "c"} {
+		r.Get(key, int64(i))
+	}
+	require.NotNil(t, r.Get("d", 10), "the look: a goes, b and c are next")
+	require.False(t, r.has("a"))
+	r.Get("b", 11).used.Store(11)
+	require.NotNil(t, r.Get("e", 12))
+	assert.True(t, r.has("b"))
+	assert.False(t, r.has("c"))
+}
+
 func TestRoster_NoRoom(t *testing.T) {
 	r := things(64)
 	for i := range 64 {

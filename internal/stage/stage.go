@@ -60,3 +60,12 @@ func WithBypass(ctx context.Context) context.Context {
 func Bypassed(ctx context.Context) bool {
 	return ctx.Value(bypassKey{}) != nil
 }
+
+// EndOf returns the error of a ctx whose Done is closed. A ctx that has none then breaks
+// its contract; nobody may take that for leave, or for a ctx that goes on.
+func EndOf(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return context.Canceled
+}

@@ -3,6 +3,7 @@ package stage
 import (
 	"context"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/assert"
@@ -32,6 +33,13 @@ func TestMarks(t *testing.T) {
 			assert.False(t, mark.other(child), "the two marks are two")
 		})
 	}
+}
+
+func TestEndOf(t *testing.T) {
+	assert.Equal(t, context.Canceled, EndOf(t.Context()), "one without an error that is said to be done")
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	assert.Equal(t, context.DeadlineExceeded, EndOf(ctx))
 }
 
 // A word more and the compiler passes tickets through memory.
