@@ -52,7 +52,9 @@ type System struct {
 }
 
 // NewSystem returns a System of that name, which must not be empty. It returns every
-// complaint about the options at once.
+// complaint about the options at once. Beside the rules that the options name, those for
+// QueueDelay and Load1 are in force, unless WithQueueDelay(0) and WithLoad1(0) say
+// otherwise. Start its Run, or it refuses nobody.
 //
 // For package variables there is sluice.Must.
 func NewSystem(name string, opts ...SystemOption) (*System, error) {

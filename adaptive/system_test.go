@@ -250,6 +250,8 @@ func TestSystem_Sentinel3138_RefusalSaysWhy(t *testing.T) {
 	assert.EqualError(t, share, `system "x": queue_delay 12.3ms, threshold 5ms: 25 % of the calls are refused`)
 	crowd := &OverloadError{name: "x", signal: Load1, value: 12, threshold: 10, probability: 1, capacity: 5}
 	assert.EqualError(t, crowd, `system "x": load1 12, threshold 10: calls beyond 5 under way are refused`)
+	beyond := &OverloadError{name: "x", signal: EntryQPS, value: 13990, threshold: 5000, probability: 1}
+	assert.EqualError(t, beyond, `system "x": entry_qps 13990, threshold 5000: calls beyond it are refused`)
 }
 
 func TestSystem_Names(t *testing.T) {

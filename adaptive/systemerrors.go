@@ -27,8 +27,11 @@ type OverloadError struct {
 // refused.
 func (e *OverloadError) Error() string {
 	text := fmt.Sprintf("system %q: %v %s, threshold %s", e.name, e.signal, e.signal.format(e.value), e.signal.format(e.threshold))
-	if e.capacity > 0 {
+	switch {
+	case e.capacity > 0:
 		return text + fmt.Sprintf(": calls beyond %.4g under way are refused", e.capacity)
+	case e.probability == 1 && (e.signal == EntryQPS || e.signal == Concurrency): // a rule of the mode Hard
+		return text + ": calls beyond it are refused"
 	}
 	return text + fmt.Sprintf(": %.3g %% of the calls are refused", e.probability*100)
 }

@@ -38,7 +38,9 @@ func WithCPU(share float64) SystemOption { return func(s *systemSettings) { s.CP
 // Default: 0.
 func WithAvgRT(d time.Duration) SystemOption { return func(s *systemSettings) { s.AvgRT = d } }
 
-// WithEntryQPS sets how many calls a second may be admitted; 0 is no rule.
+// WithEntryQPS sets how many calls a second may be admitted; 0 is no rule. In the mode
+// Proportional it is what the calls are brought back to, and may be exceeded meanwhile;
+// for a bound that holds, use Hard or a limiter of package ratelimit.
 //
 // Default: 0.
 func WithEntryQPS(perSecond float64) SystemOption {

@@ -2,6 +2,7 @@ package adaptive
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -19,7 +20,8 @@ const (
 	// minute.
 	Load1
 	// CPU is the share of the CPU time that the process may have, or its container has,
-	// that is in use, averaged over a second.
+	// that is in use, averaged over a second. Outside a container it is the host's, used
+	// by whomever: there, other processes can make this one refuse calls.
 	CPU
 	// AvgRT is how long calls took that ended in the last second, on average. In
 	// seconds.
@@ -52,6 +54,9 @@ func (s Signal) format(v float64) string {
 		return time.Duration(v * float64(time.Second)).Round(time.Microsecond).String()
 	case CPU:
 		return fmt.Sprintf("%.3g %%", v*100)
+	}
+	if math.Abs(v) >= 1000 {
+		return fmt.Sprintf("%.0f", v)
 	}
 	return fmt.Sprintf("%.4g", v)
 }

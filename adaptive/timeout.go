@@ -127,7 +127,8 @@ func (t *Timeout) Begin(ctx context.Context) (Attempt, error) {
 
 // Do runs call under the limit and learns from how long it took. It returns call's
 // error as it is, or a refusal, see Begin, without having run call. context.Cause
-// of the ctx that call is given matches sluice.ErrTimeout if the limit has ended it.
+// of the ctx that call is given matches sluice.ErrTimeout if the limit has ended it. That
+// ctx ends when call returns: the body of an HTTP response must be read within call.
 // A panic or runtime.Goexit in call goes on, and nothing is learnt from it.
 func (t *Timeout) Do(ctx context.Context, call func(context.Context) error) error {
 	a, err := t.Begin(ctx)
