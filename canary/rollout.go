@@ -163,7 +163,9 @@ func (p *Plan) drop(version string) {
 }
 
 // Kill sends everything to the stable version at once, also what is overridden; the
-// weights stay for when Revive ends it. cause is for people.
+// weights stay for when Revive ends it. cause is for people. Unlike a rollback it is no
+// more than a part of the plan: one that is newer and does not have it ends it when it is
+// applied, so in a fleet kill where the plans come from.
 func (p *Picker) Kill(cause string) error {
 	if cause = brief(cause); cause == "" {
 		cause = "killed"
