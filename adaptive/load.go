@@ -45,8 +45,10 @@ func (s *smoothed) read() reading { return reading{s.value, s.seen >= 3} }
 // goroutine.
 type runQueue struct {
 	samples [3]metrics.Sample
-	before  []uint64 // the counts of the last read
-	last    reading  // what the last read found by itself
+	before  []uint64 // the counts as they were at since
+	since   int64
+	last    reading // what the counts said when they were last enough
+	delay   reading // what the last two of these say
 }
 
 func newRunQueue() *runQueue {
@@ -57,62 +59,64 @@ func newRunQueue() *runQueue {
 	return q
 }
 
-// read returns what it found since the last read: the delay that one goroutine in a
-// hundred exceeded, in seconds, and the number of goroutines that want to run.
-//
-// A garbage collection or a burst lets some goroutines wait, and is over by itself. So
-// the delay is the smaller one of the last two reads: a queue that is there to stay is
-// in both (that is CoDel's rule, RFC 8289: the least delay of an interval counts).
-func (q *runQueue) read() (delay, load reading) {
+// read returns the delay that one goroutine in a hundred exceeded lately, in seconds,
+// and the number of goroutines that want to run.
+func (q *runQueue) read(now int64) (delay, load reading) {
 	metrics.Read(q.samples[:])
-	now := reading{}
 	if q.samples[0].Value.Kind() == metrics.KindFloat64Histogram {
 		h := q.samples[0].Value.Float64Histogram()
-		now = q.grown(h.Counts, h.Buckets)
+		q.look(now, h.Counts, h.Buckets)
 	}
 	if q.samples[1].Value.Kind() == metrics.KindUint64 && q.samples[2].Value.Kind() == metrics.KindUint64 {
 		load = known(float64(q.samples[1].Value.Uint64() + q.samples[2].Value.Uint64()))
 	}
-	return q.lasting(now), load
+	return q.delay, load
 }
 
-// lasting is the delay that both now and the last read found; unknown if one does not
-// know.
-func (q *runQueue) lasting(now reading) reading {
-	before := q.last
-	q.last = now
-	if !before.known || !now.known {
-		return reading{}
+const (
+	// fewest is how many goroutines must have been seen for a delay: of fewer, a single
+	// unlucky one would be the one in a hundred. The runtime looks at one in eight.
+	fewest = 20
+	// longest is how long they may take to come. A server whose calls keep a core busy for
+	// milliseconds each has few, most of all when it is overloaded.
+	longest = int64(time.Second)
+)
+
+// look takes the counts at now. While fewer than enough have come, what was found
+// before stands, but no longer than longest.
+//
+// A garbage collection or a burst lets some goroutines wait, and is over by itself. So
+// the delay is the smaller one of the last two that were found: a queue that is there to
+// stay is in both (that is CoDel's rule, RFC 8289: the least delay of an interval
+// counts).
+func (q *runQueue) look(now int64, counts []uint64, edges []float64) {
+	if len(q.before) == len(counts) {
+		switch found, n := q.grown(counts, edges); {
+		case n >= fewest && q.last.known:
+			q.delay, q.last = known(min(q.last.value, found)), known(found)
+		case n >= fewest:
+			q.last = known(found)
+		case now-q.since < longest:
+			return
+		default:
+			q.delay, q.last = reading{}, reading{}
+		}
 	}
-	return known(min(before.value, now.value))
+	q.before, q.since = append(q.before[:0], counts...), now
 }
 
-// fewest is how many goroutines must have been seen for a delay: of fewer, a single
-// unlucky one would be the one in a hundred. The runtime looks at one in eight.
-const fewest = 20
-
-// grown is the 99th percentile of what has come to the counts since the last time.
-func (q *runQueue) grown(counts []uint64, edges []float64) reading {
-	if len(q.before) != len(counts) {
-		q.before = append(q.before[:0], counts...)
-		return reading{}
-	}
-	var n, above uint64
+// grown is the 99th percentile of the n that have come to the counts since before.
+func (q *runQueue) grown(counts []uint64, edges []float64) (delay float64, n uint64) {
 	for i, c := range counts {
 		n += c - q.before[i]
 	}
-	delay := reading{}
+	var above uint64
 	for i := len(counts) - 1; i >= 0; i-- {
-		above += counts[i] - q.before[i]
-		if !delay.known && above*100 > n {
-			delay = known(max(edges[i], 0)) // the lower edge: the last bucket has no upper one
+		if above += counts[i] - q.before[i]; above*100 > n {
+			return max(edges[i], 0), n // the lower edge: the last bucket has no upper one
 		}
 	}
-	copy(q.before, counts)
-	if n < fewest {
-		return reading{}
-	}
-	return delay
+	return 0, n
 }
 
 // hostLoad is load1 of the host, from /proc/loadavg below root.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/sluicego/sluice/internal/clock"
 )
 
 func TestLoad_Host(t *testing.T) {
@@ -37,33 +39,63 @@ func TestLoad_Smoothed(t *testing.T) {
 	assert.InDelta(t, 1, s.read().value, 1e-9, "a CPU at 100 %% reads as 100 %%")
 }
 
-// The counts of /sched/latencies grow for ever; what counts is what came since.
-func TestLoad_DelaySinceTheLastRead(t *testing.T) {
+// A queue is read from counts that grow for ever: what counts is what came since.
+func TestLoad_DelayOfWhatCameSince(t *testing.T) {
 	edges := []float64{math.Inf(-1), 0, 0.001, 0.010, 0.100, math.Inf(1)}
-	var q runQueue
-	assert.False(t, q.grown([]uint64{0, 100, 0, 0, 900}, edges).known, "the first time")
-	assert.False(t, q.grown([]uint64{0, 119, 0, 0, 900}, edges).known, "too few")
-	assert.Equal(t, known(0), q.grown([]uint64{0, 218, 0, 0, 901}, edges), "one in a hundred may wait")
-	assert.Equal(t, known(0.1), q.grown([]uint64{0, 315, 0, 0, 904}, edges), "more of them may not")
-	assert.Equal(t, known(0.001), q.grown([]uint64{0, 315, 50, 0, 904}, edges))
-	assert.Equal(t, known(0), q.grown([]uint64{50, 315, 50, 0, 904}, edges), "never below 0")
+	q := runQueue{before: []uint64{0, 119, 0, 0, 900}}
+	for _, c := range []struct {
+		counts []uint64
+		delay  float64
+		n      uint64
+	}{
+		{[]uint64{0, 218, 0, 0, 901}, 0, 100},     // one in a hundred may wait
+		{[]uint64{0, 217, 0, 0, 902}, 0.1, 100},   // more of them may not
+		{[]uint64{0, 119, 50, 0, 900}, 0.001, 50}, //
+		{[]uint64{150, 119, 0, 0, 900}, 0, 150},   // never below 0
+		{[]uint64{0, 119, 0, 0, 901}, 0.1, 1},     // the caller knows how few they are
+		{[]uint64{0, 119, 0, 0, 900}, 0, 0},       //
+	} {
+		delay, n := q.grown(c.counts, edges)
+		assert.Equal(t, c.delay, delay, c.counts)
+		assert.Equal(t, c.n, n, c.counts)
+	}
 }
 
-// A garbage collection is over by the next read; a queue that is there to stay is not.
+// A garbage collection is over by the next time; a queue that is there to stay is not.
 func TestLoad_DelayThatLasts(t *testing.T) {
+	edges := []float64{0, 0.001, 0.1, math.Inf(1)}
 	var q runQueue
-	assert.False(t, q.lasting(known(0.1)).known, "the first time")
-	assert.Equal(t, known(0.001), q.lasting(known(0.001)))
-	assert.Equal(t, known(0.001), q.lasting(known(0.1)), "once")
-	assert.Equal(t, known(0.1), q.lasting(known(0.2)), "twice")
-	assert.False(t, q.lasting(reading{}).known)
-	assert.False(t, q.lasting(known(0.1)).known)
+	now, counts := int64(time.Hour), []uint64{7, 0, 0}
+	come := func(after time.Duration, bucket, n int) reading {
+		now += int64(after)
+		counts[bucket] += uint64(n)
+		q.look(now, counts, edges)
+		return q.delay
+	}
+	const tick = 100 * time.Millisecond
+	assert.False(t, come(tick, 2, 20).known, "nobody knows what came before")
+	assert.False(t, come(tick, 2, 20).known, "the first time")
+	assert.Equal(t, known(0), come(tick, 0, 20))
+	assert.Equal(t, known(0), come(tick, 2, 20), "once")
+	assert.Equal(t, known(0.1), come(tick, 2, 20), "twice")
+
+	// A server whose calls keep a core busy has few goroutines, most of all in overload;
+	// a look at 20 of each 100 ms alone would be blind all the time.
+	assert.Equal(t, known(0.1), come(tick, 1, 7), "too few: what was found stands")
+	assert.Equal(t, known(0.1), come(tick, 1, 7))
+	assert.Equal(t, known(0.001), come(tick, 1, 7), "together they are enough")
+	for range 9 {
+		assert.True(t, come(tick, 1, 1).known)
+	}
+	assert.False(t, come(tick, 1, 1).known, "but it does not stand for longer than a second")
+	assert.False(t, come(tick, 1, 20).known, "and then two are needed again")
+	assert.True(t, come(tick, 1, 20).known)
 }
 
 func TestLoad_RunQueueOfThisProcess(t *testing.T) {
 	q := newRunQueue()
-	_, load := q.read()
+	_, load := q.read(clock.Now())
 	assert.True(t, load.known)
 	assert.Positive(t, load.value, "this goroutine runs")
-	assert.Zero(t, testing.AllocsPerRun(20, func() { q.read() }))
+	assert.Zero(t, testing.AllocsPerRun(20, func() { q.read(clock.Now()) }))
 }

@@ -66,7 +66,7 @@ func (e *senses) close() { e.cpu.close() }
 
 // look returns what is seen at now.
 func (e *senses) look(now int64) sight {
-	delay, load := e.queue.read()
+	delay, load := e.queue.read(now)
 	if load.known {
 		e.goLoad.add(now, load.value)
 	}

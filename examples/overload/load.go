@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// A part is some time of a trial, with a load in capacities.
+// A part is some time of a trial.
 type part struct {
-	name string
-	long time.Duration
-	load float64
+	name  string
+	long  time.Duration
+	burnt bool // somebody burns the cores
 }
 
 // newClient returns one that keeps a connection for each call that may be under way.
@@ -22,8 +22,16 @@ func newClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 10_000}}
 }
 
-// capacity is how many answers a second a server gives that has just enough to do.
-func (t trial) capacity(ctx context.Context, rounds int) (float64, error) {
+// capacity is how many answers a second a server gives that has just enough to do, alone
+// or beside somebody who burns the cores.
+func (t trial) capacity(ctx context.Context, rounds int, burnt bool) (float64, error) {
+	if burnt {
+		_, stop, err := spawn(ctx, "burn")
+		if err != nil {
+			return 0, err
+		}
+		defer stop()
+	}
 	url, stop, err := start(ctx, kinds[0], rounds)
 	if err != nil {
 		return 0, err
@@ -85,18 +93,21 @@ func (t trial) against(ctx context.Context, k kind, rounds int, capacity float64
 	parts := t.parts()
 	good := make([]int64, len(parts)) // counted by calls
 	var calls sync.WaitGroup
-	next, end, burning := time.Now(), time.Now(), false
+	cool := func() {}
+	defer func() { cool() }()
+	next, end := time.Now(), time.Now()
 	for i, p := range parts {
-		if p.load == tooFar && !burning {
-			burning = true
-			resp, err := client.Post(fmt.Sprintf("%s/burn?for=%v", url, t.burst), "", nil)
-			if err != nil {
-				return nil, err
+		if i > 0 && p.burnt != parts[i-1].burnt {
+			cool()
+			cool = func() {}
+			if p.burnt {
+				if _, cool, err = spawn(ctx, "burn"); err != nil {
+					return nil, err
+				}
 			}
-			resp.Body.Close()
 		}
 		end = end.Add(p.long)
-		for ; next.Before(end); next = next.Add(time.Duration(float64(time.Second) / (capacity * p.load))) {
+		for ; next.Before(end); next = next.Add(time.Duration(float64(time.Second) / (capacity * load))) {
 			select {
 			case <-ctx.Done():
 				calls.Wait()

@@ -16,7 +16,7 @@ import (
 
 // TestMain lets this binary be the server's process, too.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "serve" {
+	if len(os.Args) > 1 && (os.Args[1] == "serve" || os.Args[1] == "burn") {
 		main()
 		return
 	}
@@ -32,8 +32,8 @@ func TestTrial(t *testing.T) {
 	require.NoError(t, short.run(t.Context(), &out))
 	t.Log("\n" + out.String())
 	for _, want := range []string{
-		"answers a second are the capacity", "   naive   delay  number\n", "number: a System refuses calls beyond",
-		"before       0–0.1 s    50 ", "burnt      0.1–0.5 s   150 ", "after      0.5–0.7 s    50 ", "burnt, all",
+		"answers a second are the capacity", "   naive  system\n", "system: an adaptive.System refuses",
+		"before       0–0.1 s    75 ", "burnt      0.1–0.5 s ", "after      0.5–0.7 s    75 ", "burnt, all",
 	} {
 		assert.Contains(t, out.String(), want)
 	}

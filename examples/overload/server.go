@@ -29,13 +29,11 @@ type kind struct {
 
 var kinds = [...]kind{
 	{"naive", "takes all calls", nil},
-	// A goroutine that burns a core has it for 10 ms at a time, so the default of half of
-	// that would let the System refuse calls that are not to blame.
-	{"delay", "a System refuses a share of the calls, so that work waits for 20 ms", []adaptive.SystemOption{
+	// Who burns the cores has each for some milliseconds at a time, so the default of 5 ms
+	// would let the System refuse calls that are not to blame. A bound on the calls under way
+	// would be of no use: they wait for a core before anybody can count them.
+	{"system", "an adaptive.System refuses so many that goroutines wait for 20 ms", []adaptive.SystemOption{
 		adaptive.WithQueueDelay(20 * time.Millisecond),
-	}},
-	{"number", "a System refuses calls beyond 16 under way for each core", []adaptive.SystemOption{
-		adaptive.WithMode(adaptive.Hard), adaptive.WithQueueDelay(0), adaptive.WithConcurrency(16 * cores()),
 	}},
 }
 
@@ -110,17 +108,6 @@ func serve(ctx context.Context, args []string, in io.Reader, out io.Writer) erro
 		_, err = io.WriteString(w, "done\n")
 		permit.Done(err)
 	})
-	mux.HandleFunc("POST /burn", func(_ http.ResponseWriter, r *http.Request) {
-		d, _ := time.ParseDuration(r.URL.Query().Get("for"))
-		until := time.Now().Add(min(d, time.Minute))
-		for range cores() {
-			go func() {
-				for time.Now().Before(until) && ctx.Err() == nil {
-					work(100)
-				}
-			}()
-		}
-	})
 
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -137,11 +124,33 @@ func serve(ctx context.Context, args []string, in io.Reader, out io.Writer) erro
 
 // start starts a server's process, and returns its URL and what ends it.
 func start(ctx context.Context, k kind, rounds int) (url string, stop func(), err error) {
+	address, stop, err := spawn(ctx, "serve", k.name, strconv.Itoa(rounds))
+	return "http://" + address, stop, err
+}
+
+// burn is the process that keeps all cores busy until in ends.
+func burn(in io.Reader, out io.Writer) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // whatever happens
+	defer cancel()
+	for range cores() {
+		go func() {
+			for ctx.Err() == nil {
+				work(1000)
+			}
+		}()
+	}
+	fmt.Fprintln(out, "burning")
+	_, _ = io.Copy(io.Discard, in)
+}
+
+// spawn starts this program once more, and returns the line that it says first, and what
+// ends it.
+func spawn(ctx context.Context, args ...string) (says string, stop func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", nil, err
 	}
-	cmd := exec.CommandContext(ctx, self, "serve", k.name, strconv.Itoa(rounds))
+	cmd := exec.CommandContext(ctx, self, args...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -158,10 +167,10 @@ func start(ctx context.Context, k kind, rounds int) (url string, stop func(), er
 		in.Close()
 		_ = cmd.Wait()
 	}
-	address, err := bufio.NewReader(out).ReadString('\n')
+	says, err = bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		stop()
-		return "", nil, fmt.Errorf("the server did not start: %w", err)
+		return "", nil, fmt.Errorf("%s did not start: %w", args[0], err)
 	}
-	return "http://" + strings.TrimSpace(address), stop, nil
+	return strings.TrimSpace(says), stop, nil
 }
