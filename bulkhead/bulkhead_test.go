@@ -107,7 +107,7 @@ func TestBulkhead_Weights(t *testing.T) {
 
 // https://github.com/golang/go/issues/80183: a negative n corrupts a semaphore. And
 // what is larger than the whole waits for ever in one.
-func TestCase29_ImpossibleNumbersAreRefusedAtOnce(t *testing.T) {
+func TestScenario29_ImpossibleNumbersAreRefusedAtOnce(t *testing.T) {
 	b := build(t, 10, WithQueue(10, math.MaxInt64))
 	for _, ask := range []func(context.Context, int) (Permit, error){b.AcquireN, b.TryAcquireN} {
 		for _, n := range []int{0, -1, math.MinInt} {

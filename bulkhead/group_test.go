@@ -157,7 +157,7 @@ func TestGroup_KnowsWhoHasConfiguredItself(t *testing.T) {
 // https://github.com/alibaba/sentinel-golang/issues/599: counters of keys are thrown
 // away when too many keys come, calls under way give back to new ones, and these go
 // below zero. Here a key whose place is taken is the same as long as it is taken.
-func TestCase29_AFloodOfKeysLosesNoPlace(t *testing.T) {
+func TestScenario29_AFloodOfKeysLosesNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t, 2, WithMaxKeys(10))
 		held, err := g.Get("held").Acquire(t.Context())

@@ -71,7 +71,7 @@ func TestBulkhead_MaxWait(t *testing.T) {
 
 // https://github.com/resilience4j/resilience4j/issues/1283 and its like: a call that
 // cannot succeed waits all the same. What is known to be in vain is refused at once.
-func TestCase26_NobodyWaitsInVain(t *testing.T) {
+func TestScenario26_NobodyWaitsInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := build(t, 1, WithQueue(1, time.Hour))
 		free := fill(t, b, 1)
@@ -203,7 +203,7 @@ func TestLaw1_ABulkheadMadeOutsideABubbleWorksInIt(t *testing.T) {
 
 // https://github.com/golang/go/issues/56910: small calls that are let pass a large one
 // can keep it waiting for ever. Here it waits for its turn, and no longer.
-func TestCase29_ALargeCallIsNotPassed(t *testing.T) {
+func TestScenario29_ALargeCallIsNotPassed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := build(t, 4, WithQueue(100, time.Hour))
 		free := fill(t, b, 4)

@@ -21,7 +21,7 @@ import (
 // the first calls wait for StoreTimeout at most, and those after it for nothing; the
 // node keeps to its share, without a fresh burst; and when the store is back it is
 // found within a second.
-func TestCase18_AStoreThatHangs(t *testing.T) {
+func TestScenario18_AStoreThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 10, Global(PerSecond(1000)))
 		f.wire.delay.Store(int64(time.Millisecond))
@@ -66,7 +66,7 @@ func TestCase18_AStoreThatHangs(t *testing.T) {
 // Where the fallback of a cluster limit was the whole limit for each node
 // (alibaba/Sentinel#2660, #3157, #1808, and #2919, which has been open since 2022), ten
 // nodes let ten times as much pass.
-func TestCase19_TheShareOfANodeIsNotTheLimit(t *testing.T) {
+func TestScenario19_TheShareOfANodeIsNotTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 10, Global(PerSecond(100)))
 		f.wire.down.Store(true)

@@ -15,7 +15,7 @@ import (
 // minute, with three nodes (Kong/kong#6723), or counted twice (Kong/kong#11859), or
 // let non-owners pass for ever (mailgun/gubernator#208). With leases that are paid for
 // first, it is a lease for each node at most.
-func TestCase20_LeasesAdmitAtMostOneLeaseANodeMore(t *testing.T) {
+func TestScenario20_LeasesAdmitAtMostOneLeaseANodeMore(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		opts []SharedOption

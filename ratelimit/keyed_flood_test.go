@@ -16,7 +16,7 @@ import (
 // https://github.com/boinkor-net/governor/issues/171,
 // https://github.com/vavallee/bindery/issues/2137. And it must not forget who is over
 // its limit.
-func TestCase28_UnboundedKeys(t *testing.T) {
+func TestScenario28_UnboundedKeys(t *testing.T) {
 	table, keys := 1<<16, 10_000_000
 	switch {
 	case raceEnabled: // there is nothing to race

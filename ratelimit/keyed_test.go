@@ -322,7 +322,7 @@ func TestKeyed_OverflowKey(t *testing.T) {
 // A client that is over its own limit must not use up what all share:
 // https://github.com/symfony/symfony/pull/65796,
 // https://github.com/milvus-io/milvus/issues/25597.
-func TestCase21_LayerOrderDrainsSharedQuota(t *testing.T) {
+func TestScenario21_LayerOrderDrainsSharedQuota(t *testing.T) {
 	perUser, perAPI := keyed(t, PerHour(1), WithBurst(1)), keyed(t, PerHour(100))
 	global := sluice.Must(New("global", PerHour(10)))
 	ask := func(user string) bool {

@@ -126,7 +126,7 @@ func TestShared_WithoutRunACallerWhoTriesAndGoesAway(t *testing.T) {
 
 // go-zero's nodes took their own clocks for the store's: two of them, a second apart,
 // let 1000 of 1000 calls pass at once, at 100 a second. No node here sends a time.
-func TestCase15_NoNodesClockPlaysAPart(t *testing.T) {
+func TestScenario15_NoNodesClockPlaysAPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newStill(t, 2, Global(PerSecond(100)), WithStrict())
 		for i := range 1000 {
@@ -137,7 +137,7 @@ func TestCase15_NoNodesClockPlaysAPart(t *testing.T) {
 }
 
 // throttled forgot a key after whole seconds: at 1 token in 1.9 s, 9 passed in 10 s.
-func TestCase13_AnExpiryIsRoundedUp(t *testing.T) {
+func TestScenario13_AnExpiryIsRoundedUp(t *testing.T) {
 	for _, opts := range [][]SharedOption{nil, {WithStrict()}} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFleet(t, 1, Global(Every(1900*time.Millisecond)), opts...)
