@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -100,6 +101,24 @@ func (m *modes) hear(e ModeEvent) {
 
 // bubbleStart is when every bubble begins.
 var bubbleStart = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// Whoever decided to call the store just before it was given up, and called it just
+// after, has tried nothing: the first try is after a second all the same.
+func TestLatch_ALateFailureIsNoTry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, Global(PerSecond(100)))
+		f.fail()
+		n := f.nodes[0].node
+		st := n.cur.Load()
+		due := st.until.Load()
+		n.learn(st, errand{kind: telling}, errors.New("connection refused"))
+		assert.Equal(t, due, st.until.Load())
+		time.Sleep(time.Second)
+		synctest.Wait()
+		assert.Greater(t, st.until.Load(), due, "that one has")
+		assert.Equal(t, 2*time.Second, st.pause)
+	})
+}
 
 func TestLatch_FiveFailuresThenASecondDoublingToHalfAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -128,12 +128,15 @@ func (n *node) move(from, next *stay, now int64) {
 	n.deliver()
 }
 
-// postpone puts off the next try of the store, which failed again.
+// postpone puts off the next try of the store, which failed again. A call that somebody
+// had decided on just before the stay began, and made in it, is no try.
 func (n *node) postpone(st *stay, cause error, now int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	st.pause = pauseAfter(st.pause, cause)
-	st.until.Store(clock.After(now, st.pause))
+	if now >= st.until.Load() {
+		st.pause = pauseAfter(st.pause, cause)
+		st.until.Store(clock.After(now, st.pause))
+	}
 	st.probing.Store(false)
 }
 
