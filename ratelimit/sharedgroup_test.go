@@ -85,13 +85,20 @@ func TestSharedGroup_AFloodOfKeys(t *testing.T) {
 		bad := g.Get("bad")
 		for bad.Allow() {
 		}
+		shared, _ := g.Overflow()
+		together := 0
 		for i := range 5_000 {
-			g.Get(fmt.Sprint(i)).Allow()
+			if s := g.Get(fmt.Sprint(i)); s.Allow() && s == shared {
+				together++
+			}
 			require.LessOrEqual(t, g.Len(), 100)
 		}
-		shared, times := g.Overflow()
+		_, times := g.Overflow()
 		assert.Positive(t, times)
-		assert.False(t, shared.Allow(), "all new keys share one limit when there is no room")
+		for shared.Allow() { // how often there was no room depends on how soon Run lets go
+			together++
+		}
+		assert.Equal(t, 10, together, "all new keys share one limit when there is no room")
 		assert.Same(t, bad, g.Get("bad"))
 		assert.False(t, bad.Allow())
 		time.Sleep(2 * time.Hour)
