@@ -97,8 +97,11 @@ func (s keySlot) giveBack(key uint64, to, from *keyRule, d Decision, now func() 
 		if refund <= 0 {
 			return true
 		}
+		// A key whose bucket has become full by this may lose its slot at once. So when it
+		// is not there any more, the move may have been made all the same, and is not made
+		// again: that would give back the token of somebody who has taken it since.
 		if moved, there := s.move(key, used, used-refund); moved || !there {
-			return moved
+			return true
 		}
 	}
 }
