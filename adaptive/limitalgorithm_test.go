@@ -222,6 +222,7 @@ func FuzzLimitRules_NeverGrowUnneededAndDropsDecrease(f *testing.F) {
 func FuzzLimitWindow_Middle(f *testing.F) {
 	f.Add(uint64(1), uint16(100), uint8(20))
 	f.Add(uint64(7), uint16(1), uint8(0))
+	f.Add(uint64(165), uint16(15), uint8('O'))
 	f.Fuzz(func(t *testing.T, seed uint64, n uint16, spread uint8) {
 		n = n%5000 + 1
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -244,8 +245,9 @@ func FuzzLimitWindow_Middle(f *testing.F) {
 			t.Fatalf("%d calls, not %d", seen.Calls, n)
 		}
 		want := sum / (0.8 * float64(n))
-		// Only the two buckets at the edges are not exact, by an eighth of them at most.
-		if got := float64(seen.Took); got < want*0.97 || got > want*1.03 {
+		// Only the two buckets at the edges are not exact, by an eighth of them at most. Few
+		// calls of very different length may have all their time in one of them.
+		if got := float64(seen.Took); got < want*0.875 || got > want*1.125 {
 			t.Fatalf("%v, not %v", seen.Took, time.Duration(want))
 		}
 		q := all[int(math.Ceil(0.9*float64(n)))-1]
