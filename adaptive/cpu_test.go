@@ -376,7 +376,7 @@ func FuzzCPU_Garbage(f *testing.F) {
 	f.Add("1:cpu:/", `29 23 0:26 / /c\04 rw - cgroup cgroup rw,cpu`, "max", "cpu 1 2 3 4 5 6 7 8")
 	f.Fuzz(func(t *testing.T, own, mounts, quota, counter string) {
 		if strings.Contains(own+mounts, "..") || strings.ContainsRune(own+mounts, 0) {
-			t.Skip("outside of the tree")
+			t.Skip("needs paths within the tree of the fixture")
 		}
 		m := newMachine(t, 2, map[string]string{
 			"proc/self/cgroup": own, "proc/self/mountinfo": mounts, "c/cpu.max": quota, "c/cpu.stat": counter, "proc/stat": counter,

@@ -15,7 +15,7 @@ import (
 // and however the call ends.
 func TestLimiter_Allocs(t *testing.T) {
 	if raceDetector {
-		t.Skip("the race detector allocates")
+		t.Skip("needs a build without -race, which allocates")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

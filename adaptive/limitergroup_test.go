@@ -228,7 +228,7 @@ func TestLimiterGroup_GetOfAKnownKeyAllocatesNothing(t *testing.T) {
 
 func TestLimiterGroup_MemoryOfAKey(t *testing.T) {
 	if raceDetector {
-		t.Skip("the race detector takes memory of its own")
+		t.Skip("needs a build without -race, which takes memory of its own")
 	}
 	g := newLimiters(t, WithMaxLimiters(1000))
 	keep := make([]*Limiter, 500)

@@ -68,7 +68,7 @@ func ExampleSystem_fallback() {
 	defer stop()
 	go system.Run(ctx)
 	for !system.Snapshot().Running || len(system.Snapshot().Signals) == 0 {
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) // Run looks in real time
 	}
 
 	_ = system.Do(ctx, func(ctx context.Context) error { // is under way

@@ -26,7 +26,7 @@ func newSystem(b *testing.B, opts ...adaptive.SystemOption) *adaptive.System {
 		<-done
 	})
 	for len(s.Snapshot().Signals) == 0 { // it has not looked yet
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // Run looks in real time
 	}
 	return s
 }

@@ -14,7 +14,7 @@ import (
 
 func TestPicksAllocateNothing(t *testing.T) {
 	if raceDetector {
-		t.Skip("the race detector allocates")
+		t.Skip("needs a build without -race, which allocates")
 	}
 	plain := pickerOf(t, 100_000, 50_000)
 	targeting := sluice.Must(New("shop", "v1", WithVersion("v2", 0, Percent(5)), WithTargeting(func(Input) string { return "" })))

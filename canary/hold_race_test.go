@@ -64,7 +64,7 @@ func TestRollback_HoldsAgainstAll(t *testing.T) {
 		try(func(int) { _ = p.Drain("c0", time.Hour) })
 		try(func(int) { _ = p.SetWeights(map[string]Weight{"c0": schedule.At(time.Now())}) })
 		for range 20 { // some of all that before
-			time.Sleep(time.Millisecond)
+			time.Sleep(time.Millisecond) // real time, for real goroutines to meet in
 		}
 		require.NoError(t, p.Rollback("c0", "bad"))
 		gone.Store(true)

@@ -148,7 +148,7 @@ func TestJudge_Conserves(t *testing.T) {
 
 func TestJudge_ObserveAllocatesNothing(t *testing.T) {
 	if raceDetector {
-		t.Skip("the race detector allocates")
+		t.Skip("needs a build without -race, which allocates")
 	}
 	j, nobody := started(t, Percent(10)), (*Judge)(nil)
 	j.begin(aTrial(Percent(10), 2), 2)

@@ -459,7 +459,7 @@ func TestUpstreams_Conserves(t *testing.T) {
 
 func TestUpstreams_AllocateNothing(t *testing.T) {
 	if raceDetector {
-		t.Skip("the race detector allocates")
+		t.Skip("needs a build without -race, which allocates")
 	}
 	full := upstreamsOf(t, WithUpstreams("a", "b", "c"))
 	require.NoError(t, full.MarkDown("a"))

@@ -64,7 +64,7 @@ func TestRace_Conservation(t *testing.T) {
 			}
 		case 5:
 			if d := l.TakeUpTo(1, 5); said(d) {
-				time.Sleep(time.Duration(r.IntN(100)) * time.Microsecond)
+				time.Sleep(time.Duration(r.IntN(100)) * time.Microsecond) // holds them while others come
 				l.Refund(d)
 				kept.Add(-d.Tokens())
 				refunded.Add(1)

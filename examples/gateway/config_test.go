@@ -167,7 +167,7 @@ func TestConfig_ValuesThatMakeNoSenseTogether(t *testing.T) {
 
 func TestConfig_MoreSlotsThanAGateHas(t *testing.T) {
 	if strconv.IntSize < 64 {
-		t.Skip("no int is too large")
+		t.Skip("needs an int of 64 bits: in one of 32, no number is too large")
 	}
 	_, err := parseConfig([]byte(`{"slots": 4294967296, ` + smallest[1:]))
 	assert.EqualError(t, err, "slots: 4294967296 is more than 4294967295")
